@@ -1,0 +1,104 @@
+//===- Lower.h - from stages and actions to a plan ---------------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The last step of compilation, on plain structs: stages, channels, groups and
+// one ordered action list a lane become procedures, pools with offsets from
+// liveness, and instructions with `(lane, count)` waits.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "takt/Layer/Graph.h"
+#include "takt/Schedule/Schedule.h"
+
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace takt {
+
+/// Actions of the communication level; the text form is in quotes.
+enum class CommKind : uint8_t {
+  Compute,  ///< "0F3", "0B3", "0I3", "0W3"
+  Load,     ///< "0LOAD3"
+  SendF,    ///< "0SEND_F3": activation of micro-batch 3 to the next stage
+  RecvF,    ///< "1RECV_F3"
+  SendB,    ///< "1SEND_B3": gradient to the previous stage
+  RecvB,    ///< "0RECV_B3"
+  Reduce,   ///< "0REDUCE_GRAD": data-parallel all-reduce
+  TieSum,   ///< "0TIE_SUM0": add this stage's uses of tied parameter 0
+  TieSend,  ///< "0TIE_SEND0_1": partial or final sum of tie 0 to stage 1
+  TieRecv,  ///< "1TIE_RECV0_0": from stage 0
+  Update,   ///< "0UPDATE"
+};
+
+struct CommAction {
+  CommKind kind = CommKind::Compute;
+  int32_t stage = 0;
+  ActionKind compute = ActionKind::F; ///< when kind is Compute
+  int32_t microBatch = -1;            ///< Compute, Load, Send, Recv
+  int32_t tie = -1;                   ///< TieSum, TieSend, TieRecv
+  int32_t peer = -1;                  ///< TieSend, TieRecv: the other stage
+  bool operator==(const CommAction &o) const;
+};
+std::string toText(const CommAction &action);
+std::optional<CommAction> parseCommAction(const std::string &text);
+
+struct LaneInput {
+  rt::LaneKind kind = rt::LaneKind::Compute;
+  std::vector<CommAction> actions;
+};
+
+/// Times of one layer on one device of its stage.
+struct StageLayerTimes {
+  Nanos forward = 0, inputGrad = 0, weightGrad = 0, update = 0;
+};
+
+struct StageInput {
+  int32_t layerBegin = 0, layerEnd = 0; ///< Graph layers [begin, end)
+  int32_t replicas = 1;
+  std::vector<int32_t> devices; ///< one a replica
+  Bytes capacity = 0;           ///< of each device; 0 = unknown
+  rt::Link groupLink;           ///< of the all-reduce among the replicas
+  std::vector<StageLayerTimes> times; ///< one a layer of the stage
+  std::vector<LaneInput> lanes; ///< the order of everything this stage does
+};
+
+/// A parameter used on several stages: its uses are summed along the stages in
+/// order and the sum sent back to all of them.
+struct TieInput {
+  int32_t param = 0;            ///< index into Graph::params
+  std::vector<int32_t> stages;  ///< ascending, at least two
+};
+
+struct LoweringProblem {
+  std::string cluster, compiler, inputHash, schedule, costSource;
+  Graph graph;
+  rt::Training training;
+  std::vector<StageInput> stages;
+  std::vector<rt::Link> boundaryLinks; ///< between stage s and s + 1
+  std::vector<TieInput> ties;
+  std::vector<rt::Link> tieLinks;      ///< slowest link of each tie
+
+  std::optional<std::string> check() const;
+};
+
+/// Ties of a cut: parameters with uses on more than one stage.
+std::vector<TieInput> findTies(const Graph &graph,
+                               const std::vector<std::pair<int32_t, int32_t>> &layerRanges);
+
+/// The plan, without predicted times (the virtual clock gives those). The
+/// problem must pass `check()`; the plan passes `rt::checkStructure`.
+rt::Plan lower(const LoweringProblem &problem);
+
+/// Adds to a compute schedule all that it needs to run: loads, transfers
+/// between stages, the all-reduce of replicated stages, tied sums, the update.
+/// Fills `lanes` of every stage; receives are in the order of their consumers,
+/// sends in the order of their producers.
+void insertCommunication(LoweringProblem &problem, const Schedule &schedule);
+
+} // namespace takt

@@ -1,0 +1,68 @@
+//===- Schedule.h - action lists and their generators ------------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A schedule is data: for each role the order of its compute actions. The text
+// of an action is `sFm`, `sIm`, `sWm`, `sBm` (stage, kind, micro-batch), a subset
+// of PyTorch's pipelining CSV. Generators return action lists and nothing else.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace takt {
+
+/// F forward, I input gradient, W weight gradient, B both (I then W).
+enum class ActionKind : uint8_t { F, I, W, B };
+
+struct Action {
+  int32_t stage = 0;
+  ActionKind kind = ActionKind::F;
+  int32_t microBatch = 0;
+  bool operator==(const Action &o) const {
+    return stage == o.stage && kind == o.kind && microBatch == o.microBatch;
+  }
+};
+
+/// "2F0"
+std::string toText(const Action &action);
+/// Reads one action; nothing if the text is not one.
+std::optional<Action> parseAction(const std::string &text);
+
+struct ScheduleProblem {
+  int32_t stages = 1;       ///< one stage a role here
+  int32_t microBatches = 1;
+  std::optional<std::string> check() const;
+};
+
+/// One action list a role; list r is executed in order by each replica of r.
+struct Schedule {
+  std::string name;
+  std::vector<std::vector<Action>> roles;
+};
+
+Schedule generateGPipe(const ScheduleProblem &problem);
+Schedule generateOneFOneB(const ScheduleProblem &problem);
+
+/// Generators by the name the user writes: "gpipe", "1f1b".
+std::optional<Schedule> generateSchedule(const std::string &name,
+                                         const ScheduleProblem &problem);
+std::vector<std::string> scheduleNames();
+
+/// Every micro-batch passes every stage forward once and backward once (B, or I
+/// and W), each action after those it needs, and the lists can run to the end
+/// (no wait in a circle). Names the action that breaks the rule.
+std::optional<std::string> verify(const ScheduleProblem &problem,
+                                  const Schedule &schedule);
+
+/// Most micro-batches whose forward has begun and whose backward has not ended.
+int32_t peakInFlight(const std::vector<Action> &actions);
+
+} // namespace takt
