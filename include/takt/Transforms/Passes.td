@@ -1,0 +1,131 @@
+//===- Passes.td - the passes of the compiler --------------*- tablegen -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Declares the passes in the order in which they run. Each is glue: it reads IR
+// into a plain problem, calls a library and writes the answer back. Each
+// description says what the pass needs, what it changes, what holds afterwards
+// and what it may report.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TAKT_TRANSFORMS_PASSES
+#define TAKT_TRANSFORMS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def AnnotateCostsPass : Pass<"takt-annotate-costs", "::mlir::ModuleOp"> {
+  let summary = "State the time of every layer's forward, input-gradient, "
+                "weight-gradient and update work";
+  let description = [{
+    Needs one `model.graph` and one `pipe.cluster` in the module; costs that are
+    already there are replaced.
+
+    Gives every layer op a `#model.cost`: integer nanoseconds for its F, I and W
+    at each replica option, and for its update. Replica options are the divisors
+    of the micro-batch size up to the number of devices; they and the source of
+    the costs are stored on the graph. By default the costs are a roofline,
+    `max(flops / rate, bytes / bandwidth) + kernels * overhead` (Williams et al.
+    2009); with `profile` they are the measured times of that file, scaled to
+    each replica's share of the samples. Profiled layers state their own.
+
+    Afterwards every layer has a cost with as many entries per phase as the graph
+    has replica options. Nothing else changes.
+
+    Reports: no graph or cluster, or more than one; devices of different kinds;
+    a profile that cannot be read, or lacks a layer of the model (each missing
+    layer is named).
+  }];
+  let options = [
+    Option<"profile", "profile", "std::string", /*default=*/"",
+           "YAML file of measured costs; empty: roofline">
+  ];
+  let dependentDialects = ["::takt::model::ModelDialect"];
+  let statistics = [
+    Statistic<"numLayers", "layers", "Layers that received a cost">
+  ];
+}
+
+def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
+  let summary = "Cut the chain of layers into stages and give each its devices";
+  let description = [{
+    Needs one `model.graph` with costs (`takt-annotate-costs`) and one
+    `pipe.cluster`; no stages yet.
+
+    Solves stage assignment on the chain of segments exactly, with stage
+    replicas and per-stage memory (objective and method: `takt/Partition`), or
+    evaluates the cuts that the options give. Writes the answer as `pipe` IR:
+    stages with layers, replicas, devices and predicted times, with the objective
+    and its proven lower bound.
+
+    Afterwards the stages cover the layers once and in order, and no device is
+    used twice. The graph and the cluster stay as they are.
+
+    Reports: missing costs; options that contradict each other; no assignment
+    that fits, with what clashes and the cheapest ways out as notes.
+  }];
+  let options = [
+    Option<"stages", "stages", "int64_t", /*default=*/"0",
+           "Exact number of stages; 0: free">,
+    Option<"maxStages", "max-stages", "int64_t", /*default=*/"0",
+           "Most stages allowed; 0: no limit">,
+    ListOption<"cuts", "cuts", "int64_t",
+               "Segments before which a stage ends (comma-separated); only "
+               "replicas are then chosen">,
+    Option<"replicas", "replicas", "int64_t", /*default=*/"0",
+           "Replicas of every stage; 0: free">,
+    Option<"schedulePolicy", "schedule-policy", "std::string",
+           /*default=*/"\"1f1b\"",
+           "Micro-batches in flight that memory must hold: 1f1b or gpipe">,
+    Option<"workLimit", "work-limit", "int64_t",
+           /*default=*/"int64_t(4) << 30",
+           "Transitions looked at before the best answer so far is taken">
+  ];
+  let dependentDialects = ["::takt::pipe::PipeDialect"];
+}
+
+def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
+  let summary = "Order the forward and backward actions of every stage";
+  let description = [{
+    Needs assigned stages (`takt-assign-stages`).
+
+    Generates the named schedule for the number of stages and micro-batches,
+    checks it with the independent verifier, and writes one list of compute
+    actions (`0F0, 0F1, 0B0, ...`) for each role.
+
+    Afterwards every micro-batch passes every stage forward once and backward
+    once, and the lists can run to the end. Stages and costs stay as they are.
+
+    Reports: no stages; an unknown schedule, with the known ones; a list that the
+    verifier refuses, with the action that breaks the rule.
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", /*default=*/"\"1f1b\"",
+           "Name of the schedule: gpipe or 1f1b">
+  ];
+  let dependentDialects = ["::takt::pipe::PipeDialect"];
+}
+
+def InsertCommsPass : Pass<"takt-insert-comms", "::mlir::ModuleOp"> {
+  let summary = "Add loads, transfers, reductions and updates to the schedule";
+  let description = [{
+    Needs one list of compute actions for each role (`takt-schedule`).
+
+    Adds what the compute actions need to run: loads of inputs, activations and
+    gradients between neighbouring stages, the all-reduce of replicated stages,
+    the sums of parameters used on several stages, the optimizer step. Declares
+    the channels and groups they use as `coll` ops and gives each role one list
+    of actions for each lane.
+
+    Afterwards every receive has one send of the same size in the same order on
+    its channel, and every role ends with its update.
+
+    Reports: no schedule; a module that already has communication.
+  }];
+  let dependentDialects = ["::takt::coll::CollDialect",
+                           "::takt::pipe::PipeDialect"];
+}
+
+#endif // TAKT_TRANSFORMS_PASSES
