@@ -1,0 +1,46 @@
+//===- Registry.cpp - schedules by name -----------------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The names users write and the generators behind them. A new schedule is a
+// file in Generators/ and a line here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "takt/Schedule/Schedule.h"
+
+namespace takt {
+
+namespace {
+
+struct Entry {
+  const char *name;
+  Schedule (*generate)(const ScheduleProblem &problem);
+};
+
+constexpr Entry kGenerators[] = {
+    {"gpipe", generateGPipe},
+    {"1f1b", generateOneFOneB},
+};
+
+} // namespace
+
+std::optional<Schedule> generateSchedule(const std::string &name,
+                                         const ScheduleProblem &problem) {
+  for (const Entry &entry : kGenerators)
+    if (name == entry.name && !problem.check())
+      return entry.generate(problem);
+  return std::nullopt;
+}
+
+std::vector<std::string> scheduleNames() {
+  std::vector<std::string> names;
+  for (const Entry &entry : kGenerators)
+    names.push_back(entry.name);
+  return names;
+}
+
+} // namespace takt
