@@ -15,8 +15,9 @@
 #include "takt/Layer/Graph.h"
 #include "takt/Schedule/Schedule.h"
 
+#include <optional>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
 namespace takt {
@@ -68,11 +69,13 @@ struct StageInput {
   std::vector<LaneInput> lanes; ///< the order of everything this stage does
 };
 
-/// A parameter used on several stages: its uses are summed along the stages in
-/// order and the sum sent back to all of them.
+/// A trainable parameter with several uses. Each use has its own accumulator; at
+/// the end of the step they are added in model order, along the stages that hold
+/// the parameter, and the sum is sent back to all of them: the same bits whatever
+/// the cut.
 struct TieInput {
-  int32_t param = 0;            ///< index into Graph::params
-  std::vector<int32_t> stages;  ///< ascending, at least two
+  int32_t param = 0;           ///< index into Graph::params
+  std::vector<int32_t> stages; ///< ascending; one if all uses lie together
 };
 
 struct LoweringProblem {
@@ -87,7 +90,7 @@ struct LoweringProblem {
   std::optional<std::string> check() const;
 };
 
-/// Ties of a cut: parameters with uses on more than one stage.
+/// The ties of a cut into layer ranges, by ascending parameter.
 std::vector<TieInput> findTies(const Graph &graph,
                                const std::vector<std::pair<int32_t, int32_t>> &layerRanges);
 
@@ -97,8 +100,8 @@ rt::Plan lower(const LoweringProblem &problem);
 
 /// Adds to a compute schedule all that it needs to run: loads, transfers
 /// between stages, the all-reduce of replicated stages, tied sums, the update.
-/// Fills `lanes` of every stage; receives are in the order of their consumers,
-/// sends in the order of their producers.
+/// Fills `lanes` of every stage. Messages of a channel are sent and received in
+/// the order in which their producer makes them.
 void insertCommunication(LoweringProblem &problem, const Schedule &schedule);
 
 } // namespace takt

@@ -19,7 +19,7 @@
 
 namespace takt {
 
-/// F forward, I input gradient, W weight gradient, B both (I then W).
+/// F forward, I input gradient, W weight gradient, B both.
 enum class ActionKind : uint8_t { F, I, W, B };
 
 struct Action {

@@ -289,7 +289,9 @@ struct LoadField {
 struct RoleParam {
   int32_t param = 0; ///< index into Plan::params
   BufferRef weight;  ///< several uses on one role share the weight
-  /// Accumulators, one per use on this role in model order; empty if frozen.
+  /// Accumulators; empty if frozen. When the update procedure begins, grads[0]
+  /// holds the sum over all uses, replicas and stages; the others are those of
+  /// further uses on this role, which the update procedure zeroes.
   std::vector<BufferRef> grads;
   /// Optimizer state tensors (0 for SGD, 1 momentum, 2 Adam: m, v).
   std::vector<BufferRef> state;
@@ -313,7 +315,9 @@ struct Role {
   std::vector<RoleParam> params;
   bool hasLoss = false;   ///< the Loss pool holds one float per micro-batch
   Bytes arenaBytes = 0;   ///< end of the last pool
-  Bytes livenessBytes = 0; ///< most bytes live at one moment: no plan can do with less
+  /// Most bytes live at one moment of this program, tensor by tensor, buffers of
+  /// transfers counted from when the transfer may begin.
+  Bytes livenessBytes = 0;
   Bytes capacity = 0;     ///< memory of the device; 0 = not known
   int32_t peakInFlight = 0; ///< most micro-batches whose activations are held
 };
