@@ -13,6 +13,7 @@
 #pragma once
 
 #include "takt/Layer/Graph.h"
+#include "takt/Support/SourceLoc.h"
 
 #include <cstdint>
 #include <map>
@@ -21,12 +22,6 @@
 #include <vector>
 
 namespace takt {
-
-/// A place in an input file; lines and columns count from 1, 0 = unknown.
-struct SourceLoc {
-  std::string file;
-  int line = 0, column = 0;
-};
 
 /// A parameter of a layer. Inside a repeat, `name` holds a `*` in place of the
 /// iteration index ("h.*.attn.qkv.weight") and stands for one parameter a
