@@ -1,0 +1,194 @@
+//===- PipeOps.td - operations of the pipe dialect ---------*- tablegen -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The cluster, and a program of stages and roles on it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef TAKT_PIPE_OPS
+#define TAKT_PIPE_OPS
+
+include "Pipe/PipeAttrs.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+//===----------------------------------------------------------------------===//
+// Cluster
+//===----------------------------------------------------------------------===//
+
+def Pipe_DeviceArrayAttr : TypedArrayAttrBase<Pipe_DeviceAttr, "device kinds">;
+def Pipe_NodesArrayAttr : TypedArrayAttrBase<Pipe_NodesAttr, "node groups">;
+def Pipe_LinkArrayAttr : TypedArrayAttrBase<Pipe_LinkAttr, "link classes">;
+
+def Pipe_ClusterOp : Pipe_Op<"cluster", [Symbol]> {
+  let summary = "devices, nodes and links to plan for";
+  let description = [{
+    Device kinds, link classes and node groups refer to each other by name.
+    Devices are numbered from 0, node by node in the order of the groups. The
+    `network` is the link class between nodes; a single node needs none.
+
+    ```mlir
+    pipe.cluster @pair network "ib" {
+      #pipe.device<"h100", flops = 49500000000000,
+                   memory_bandwidth = 2700000000000, memory = 85899345920>
+      #pipe.link<"nvlink", latency = 3000, bandwidth = 450000000000>
+      #pipe.link<"ib", latency = 5000, bandwidth = 50000000000>
+      #pipe.nodes<count = 2, device = "h100", devices = 8, link = "nvlink">
+    }
+    ```
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    Pipe_DeviceArrayAttr:$devices,
+    Pipe_LinkArrayAttr:$links,
+    Pipe_NodesArrayAttr:$nodes,
+    OptionalAttr<StrAttr>:$network
+  );
+  let assemblyFormat = [{
+    $sym_name (`network` $network^)?
+    custom<ClusterParts>($devices, $links, $nodes) attr-dict-with-keyword
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Devices of all nodes.
+    int64_t getNumDevices();
+    /// The device kind, or a null attribute.
+    DeviceAttr lookupDevice(::llvm::StringRef name);
+    /// The link class, or a null attribute.
+    LinkAttr lookupLink(::llvm::StringRef name);
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Program
+//===----------------------------------------------------------------------===//
+
+def Pipe_ProgramOp : Pipe_Op<"program", [
+    Symbol, SymbolTable, IsolatedFromAbove, NoTerminator, SingleBlock,
+    NoRegionArguments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a model planned on a cluster";
+  let description = [{
+    Holds one `pipe.stage` for each stage, in order, then one `pipe.role` for
+    each stage once there is a schedule, then the channels and groups of `coll`
+    once there is communication. `schedule` names the schedule that the memory
+    of the stages was computed for and, later, that the roles follow.
+
+    `objective_ns` is the predicted time of a step by the objective of stage
+    assignment, `bound_ns` a proven lower bound of it over all assignments,
+    `method` says how the assignment was found.
+
+    ```mlir
+    pipe.program @job of @gpt on @pair schedule "1f1b"
+        objective_ns 5200 bound_ns 5200 method "exact" {
+      pipe.stage 0 layers [0, 2) "tok" to "fc" segments [0, 2)
+        replicas 1 devices [0] memory_bytes 4096 in_flight 2
+        forward_ns 100 backward_ns 200 transfer_ns 10 all_reduce_ns 20
+      ...
+    }
+    ```
+
+    Stages cover the layers of the model and its segments in order and without
+    gap; no device stands in two stages, each lies in the cluster. Every stage
+    belongs to one role. No role holds more micro-batches at once than the
+    memory of its stages was computed for.
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    FlatSymbolRefAttr:$model,
+    FlatSymbolRefAttr:$cluster,
+    StrAttr:$schedule,
+    Pipe_I64Attr:$objective_ns,
+    Pipe_I64Attr:$bound_ns,
+    StrAttr:$method
+  );
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `of` $model `on` $cluster `schedule` $schedule
+    `objective_ns` $objective_ns `bound_ns` $bound_ns `method` $method
+    attr-dict-with-keyword $body
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Stages and roles in the order in which they stand.
+    std::vector<StageOp> getStages();
+    std::vector<RoleOp> getRoles();
+  }];
+}
+
+def Pipe_StageOp : Pipe_Op<"stage", [HasParent<"ProgramOp">]> {
+  let summary = "a stage: layers, devices, predicted times and memory";
+  let description = [{
+    `layers [b, e)` are the indices of its layers in the unrolled graph, with
+    the names of the first and the last; `segments` the same range in the chain
+    of segments that was cut. Each of the `replicas` devices takes its share of
+    the samples of every micro-batch.
+
+    Times are those of one device: forward and backward of one micro-batch, both
+    transfers over the boundary to the next stage, and what follows the last
+    backward (all-reduce and update). `memory_bytes` is the peak of one device
+    with `in_flight` micro-batches held.
+  }];
+  let arguments = (ins
+    Pipe_I32Attr:$number,
+    Pipe_I32Attr:$layer_begin, Pipe_I32Attr:$layer_end,
+    StrAttr:$first_layer, StrAttr:$last_layer,
+    Pipe_I32Attr:$segment_begin, Pipe_I32Attr:$segment_end,
+    Pipe_I32Attr:$replicas,
+    DenseI32ArrayAttr:$devices,
+    Pipe_I64Attr:$forward_ns,
+    Pipe_I64Attr:$backward_ns,
+    Pipe_I64Attr:$transfer_ns,
+    Pipe_I64Attr:$all_reduce_ns,
+    Pipe_I64Attr:$memory_bytes,
+    Pipe_I32Attr:$in_flight
+  );
+  let assemblyFormat = [{
+    $number `layers` custom<Range>($layer_begin, $layer_end)
+    $first_layer `to` $last_layer
+    `segments` custom<Range>($segment_begin, $segment_end)
+    `` custom<Placement>($replicas, $devices) `memory_bytes` $memory_bytes
+    `in_flight` $in_flight
+    `` custom<Times>($forward_ns, $backward_ns, $transfer_ns, $all_reduce_ns)
+    attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Pipe_LaneArrayAttr : TypedArrayAttrBase<Pipe_LaneAttr, "lanes">;
+
+def Pipe_RoleOp : Pipe_Op<"role", [HasParent<"ProgramOp">]> {
+  let summary = "what every device of its stages does";
+  let description = [{
+    `actions` is the order of the compute actions. With communication inserted,
+    `lanes` give the order of everything: the compute lane holds the same
+    actions in the same order, with tied sums and the update after them.
+
+    ```mlir
+    pipe.role 1 stages [1] actions <"1F0 1B0 1F1 1B1">
+      lane compute <"1F0 1B0 1F1 1B1 1UPDATE">
+      lane recv_act <"1RECV_F0 1RECV_F1">
+      lane send_grad <"1SEND_B0 1SEND_B1">
+    ```
+  }];
+  let arguments = (ins
+    Pipe_I32Attr:$number,
+    DenseI32ArrayAttr:$stages,
+    Pipe_ActionsAttr:$actions,
+    OptionalAttr<Pipe_LaneArrayAttr>:$lanes
+  );
+  let assemblyFormat = [{
+    $number `stages` $stages `actions` $actions
+    `` custom<Lanes>($lanes) attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The lane of a kind, or a null attribute.
+    LaneAttr getLane(LaneKind kind);
+  }];
+}
+
+#endif // TAKT_PIPE_OPS
