@@ -48,6 +48,11 @@ std::optional<std::string> checkLayer(const Graph &graph, size_t index) {
     return fmt::format("layer '{}': {}", layer.name, inferred.error);
   if (layer.output < 0 || size_t(layer.output) >= graph.values.size())
     return fmt::format("layer '{}' has no output value", layer.name);
+  for (int32_t param : layer.params)
+    if (graph.params[param].trainable != graph.params[layer.params[0]].trainable)
+      return fmt::format("layer '{}' trains one of its parameters and freezes "
+                         "another: give both the same 'trainable'",
+                         layer.name);
   const Value &output = graph.values[layer.output];
   if (output.producer != int32_t(index))
     return fmt::format("value '{}' does not name layer '{}' as its producer",

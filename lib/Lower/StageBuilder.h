@@ -1,0 +1,130 @@
+//===- StageBuilder.h - procedures of one stage over abstract tensors -----===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A stage's kernels are first written over tensors without addresses. Their
+// lifetimes then decide which are saved between procedures and where each lies
+// (MemoryPlan.h).
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "takt/Lower/Lower.h"
+
+#include <map>
+#include <vector>
+
+namespace takt {
+
+/// Why a tensor of a micro-batch exists; decides its pool.
+enum class TensorRole : uint8_t {
+  Internal,   ///< made and used by this stage
+  Batch,      ///< a model input, filled by a load
+  Input,      ///< received from the previous stage
+  Output,     ///< sent to the next stage
+  OutputGrad, ///< received from the next stage
+  InputGrad,  ///< sent to the previous stage
+  Loss,       ///< one float per micro-batch
+};
+
+struct StageTensor {
+  std::string name;
+  Bytes bytes = 0;
+  TensorRole role = TensorRole::Internal;
+};
+
+/// An operand before addresses: a tensor, or a parameter's buffer.
+struct Operand {
+  enum Kind : uint8_t { Tensor, Weight, Grad, State } kind = Tensor;
+  int32_t index = -1; ///< tensor, or index into Stage::params
+  int32_t part = 0;   ///< which use (Grad) or which state tensor (State)
+};
+
+struct AbstractKernel {
+  rt::Kernel kernel; ///< operands still empty
+  std::vector<Operand> operands;
+  /// Tensors a profiled layer reads and makes, which are not operands.
+  std::vector<int32_t> reads, makes;
+};
+
+struct StageParam {
+  int32_t param = -1; ///< index into Graph::params
+  int32_t uses = 0;   ///< on this stage, in layer order
+  bool trainable = true;
+  int32_t firstLayer = -1;
+  Bytes bytes = 0;
+  int32_t tie = -1;             ///< index into LoweringProblem::ties
+  bool tieAccumulator = false;  ///< an earlier stage holds an earlier use
+};
+
+/// Everything of a stage but addresses.
+struct Stage {
+  std::vector<StageTensor> tensors;
+  std::vector<StageParam> params; ///< by first use
+  /// Kernels by phase; when `split` is false backward is in inputGrad alone,
+  /// layer by layer, and weightGrad is empty.
+  std::vector<AbstractKernel> forward, inputGrad, weightGrad;
+  bool split = false;
+  std::vector<std::pair<std::string, int32_t>> loads; ///< input name, tensor
+  int32_t input = -1, output = -1, outputGrad = -1, inputGradient = -1;
+  int32_t loss = -1;
+  /// Bytes of profiled layers' parameters, which have no names.
+  Bytes profiledWeights = 0;
+  int64_t samples = 1; ///< of this rank's share of a micro-batch
+};
+
+/// Writes a stage's procedures. `split`: some action of the stage is I or W.
+Stage buildStage(const LoweringProblem &problem, int32_t index, bool split);
+
+/// Emits the kernels of one layer; used by buildStage.
+class LayerEmitter {
+public:
+  LayerEmitter(const LoweringProblem &problem, Stage &stage,
+               std::map<int32_t, int32_t> &tensorOf)
+      : problem(problem), graph(problem.graph), stage(stage),
+        tensorOf(tensorOf) {}
+
+  void forward(int32_t layer);
+  /// Kernels that make the gradients of the inputs from `dy` (-1 for a loss).
+  /// `needs` says which inputs want one. Returns a tensor per input, -1 if
+  /// none. `dy` itself may be returned: the gradient passes unchanged.
+  std::vector<int32_t> inputGrad(int32_t layer, int32_t dy,
+                                 const std::vector<bool> &needs,
+                                 std::vector<AbstractKernel> &out);
+  void weightGrad(int32_t layer, int32_t dy, std::vector<AbstractKernel> &out);
+
+  int32_t newTensor(std::string name, Bytes bytes,
+                    TensorRole role = TensorRole::Internal);
+
+private:
+  struct Dims {
+    int64_t rows = 1, in = 1, out = 1;
+  };
+  const TensorType &typeOf(int32_t value) const {
+    return graph.values[value].type;
+  }
+  int64_t elements(int32_t value) const {
+    return typeOf(value).elements() * stage.samples;
+  }
+  int64_t rows(int32_t value) const;
+  double lossScale(const Layer &layer) const;
+  AbstractKernel start(rt::KernelKind kind, rt::Phase phase, int32_t layer);
+  Operand tensor(int32_t value) const { return {Operand::Tensor, tensorOf.at(value), 0}; }
+  static Operand plain(int32_t tensor) { return {Operand::Tensor, tensor, 0}; }
+  Operand weight(int32_t layer, int32_t which) const;
+  Operand grad(int32_t layer, int32_t which) const;
+  bool trains(int32_t layer, int32_t which) const;
+  int32_t scratch(const Layer &layer, int64_t elements);
+  int32_t stageParam(int32_t param) const;
+
+  const LoweringProblem &problem;
+  const Graph &graph;
+  Stage &stage;
+  std::map<int32_t, int32_t> &tensorOf; ///< value -> forward tensor
+  std::map<int32_t, std::vector<int32_t>> statistics; ///< layer -> mean, rstd, lse
+};
+
+} // namespace takt
