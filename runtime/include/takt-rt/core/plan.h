@@ -422,6 +422,11 @@ struct Piece {
 std::vector<Piece> transferPieces(const Plan &plan, const Channel &channel,
                                   bool sending, int32_t replica);
 
+/// The role's endpoint of a channel or group in `role.channels` or
+/// `role.groups`; null if it has none.
+const Endpoint *findEndpoint(const std::vector<Endpoint> &ends,
+                             uint16_t target);
+
 /// Predicted time of a transfer on a channel: the largest sum of pieces any
 /// rank of it sends or receives.
 Nanos transferTime(const Plan &plan, const Channel &channel);

@@ -1,0 +1,50 @@
+//===- file.h - plans in files ----------------------------------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The binary form is FlatBuffers by runtime/schema/plan.fbs. Equal plans give
+// equal bytes. What a reader returns has passed `checkStructure`.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "takt-rt/core/plan.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace takt::rt {
+
+/// The binary form. The plan must pass `checkStructure`.
+std::vector<uint8_t> serialize(const Plan &plan);
+
+/// Reads the binary form; `name` stands in messages. Throws `Error(BadInput)`
+/// for anything that is not a sound plan, and for a format or required feature
+/// newer than this reader.
+Plan deserialize(const uint8_t *bytes, size_t size, const std::string &name);
+inline Plan deserialize(const std::vector<uint8_t> &bytes,
+                        const std::string &name) {
+  return deserialize(bytes.data(), bytes.size(), name);
+}
+
+/// True if the bytes claim to be the binary form.
+bool isPlanFile(const uint8_t *bytes, size_t size);
+
+/// Reads a file in binary or text form; "-" is standard input.
+Plan readPlan(const std::string &path);
+
+/// Writes the binary form, as a whole or not at all; "-" is standard output.
+void writePlan(const Plan &plan, const std::string &path);
+
+/// The bytes of a file ("-": standard input). Throws `Error(BadInput)`.
+std::string readFile(const std::string &path);
+
+/// Writes a file through a temporary one beside it, so that readers see the old
+/// or the new content; "-" is standard output. Throws `Error(BadInput)`.
+void writeFile(const std::string &path, const std::string &content);
+
+} // namespace takt::rt

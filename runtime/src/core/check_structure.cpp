@@ -1,0 +1,306 @@
+//===- check_structure.cpp - structural check of a plan ---------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The checks across roles: names, training, ranks, channels, groups and total
+// time. They run from the outside in and stop at the first level that has
+// faults, so that each level may rely on the ones before it.
+//
+//===----------------------------------------------------------------------===//
+#include "check.h"
+
+#include "takt-rt/core/error.h"
+#include "takt-rt/core/names.h"
+
+#include <cmath>
+#include <set>
+
+namespace takt::rt {
+
+bool isText(const std::string &text) {
+  for (size_t i = 0; i < text.size();) {
+    unsigned char c = text[i];
+    if (c < 0x20 || c == 0x7f)
+      return false;
+    size_t length = c < 0x80             ? 1
+                    : (c & 0xe0) == 0xc0 ? 2
+                    : (c & 0xf0) == 0xe0 ? 3
+                    : (c & 0xf8) == 0xf0 ? 4
+                                         : 0;
+    if (length == 0 || i + length > text.size())
+      return false;
+    uint32_t code = length == 1 ? c : c & (0x7f >> length);
+    for (size_t k = 1; k < length; ++k) {
+      if ((text[i + k] & 0xc0) != 0x80)
+        return false;
+      code = code << 6 | (text[i + k] & 0x3f);
+    }
+    // Shortest form only, no surrogates, nothing past the last code point.
+    static constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (code < kLeast[length] || code > 0x10ffff ||
+        (code >= 0xd800 && code < 0xe000))
+      return false;
+    i += length;
+  }
+  return true;
+}
+
+std::string quoted(const std::string &name) {
+  std::string text = name.substr(0, 60);
+  for (char &c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f ||
+        (!isText(name) && static_cast<unsigned char>(c) >= 0x80))
+      c = '?';
+  return "'" + text + (name.size() > 60 ? "...'" : "'");
+}
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+void checkText(const std::string &text, const char *what, Faults &faults) {
+  if (!isText(text))
+    faults.add("", "{} {} is not plain text", what, quoted(text));
+}
+
+/// Names that stand for things elsewhere: present, plain, used once.
+template <typename Things>
+void checkNames(const Things &things, const char *what, Faults &faults) {
+  std::set<std::string> seen;
+  for (const auto &thing : things) {
+    checkText(thing.name, what, faults);
+    if (thing.name.empty())
+      faults.add("", "a {} has no name", what);
+    else if (!seen.insert(thing.name).second)
+      faults.add("", "two {}s are named {}", what, quoted(thing.name));
+  }
+}
+
+void checkAllNames(const Plan &plan, Faults &faults) {
+  checkText(plan.model, "model name", faults);
+  checkText(plan.cluster, "cluster name", faults);
+  checkText(plan.compiler, "compiler version", faults);
+  checkText(plan.inputHash, "input hash", faults);
+  checkText(plan.schedule, "schedule name", faults);
+  checkText(plan.costSource, "cost source", faults);
+  for (const std::string &feature : plan.requiredFeatures)
+    checkText(feature, "required feature", faults);
+  checkNames(plan.inputs, "input", faults);
+  checkNames(plan.params, "parameter", faults);
+  checkNames(plan.channels, "channel", faults);
+  checkNames(plan.groups, "group", faults);
+  checkNames(plan.roles, "role", faults);
+  for (const LayerInfo &layer : plan.layers) {
+    checkText(layer.name, "layer name", faults);
+    checkText(layer.kind, "layer kind", faults);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Training and model
+//===----------------------------------------------------------------------===//
+
+void checkTraining(const Training &training, Faults &faults) {
+  if (training.globalBatch < 1 || training.microBatches < 1)
+    faults.add("", "global batch {} and micro-batches {} must be positive",
+               training.globalBatch, training.microBatches);
+  else if (training.globalBatch % training.microBatches != 0)
+    faults.add("", "global batch {} does not divide into {} micro-batches",
+               training.globalBatch, training.microBatches);
+  for (double number :
+       {training.learningRate, training.momentum, training.beta1,
+        training.beta2, training.epsilon, training.weightDecay,
+        training.minLearningRate})
+    if (!std::isfinite(number))
+      faults.add("", "a number of the training settings is not finite");
+  if (training.warmupSteps < 0 || training.totalSteps < 0)
+    faults.add("", "warm-up steps {} and total steps {} must not be negative",
+               training.warmupSteps, training.totalSteps);
+  if (!isKnown(training.optimizer) || !isKnown(training.schedule))
+    faults.add("", "unknown optimizer or learning-rate schedule");
+}
+
+/// Elements of a shape, or -1 if a dim is not positive or the bytes overflow.
+int64_t elementsOf(const std::vector<int64_t> &shape) {
+  int64_t count = 1;
+  for (int64_t dim : shape)
+    if (dim < 1 || __builtin_mul_overflow(count, dim, &count) ||
+        count > kMostBytes / 4)
+      return -1;
+  return count;
+}
+
+void checkModel(const Plan &plan, Faults &faults) {
+  for (const InputInfo &input : plan.inputs) {
+    std::string where = "input " + quoted(input.name) + ": ";
+    if (!isKnown(input.dtype))
+      faults.add(where, "unknown element type");
+    if (elementsOf(input.shape) < 0)
+      faults.add(where, "bad shape");
+    if (input.classes < 0)
+      faults.add(where, "{} classes", input.classes);
+  }
+  for (const Param &param : plan.params) {
+    std::string where = "parameter " + quoted(param.name) + ": ";
+    if (!isKnown(param.init) || !std::isfinite(param.initScale))
+      faults.add(where, "bad initialiser");
+    if (elementsOf(param.shape) < 0)
+      faults.add(where, "bad shape");
+  }
+  if (plan.predictedStep < 0 || plan.boundStep < 0 || plan.objectiveStep < 0)
+    faults.add("", "a predicted step time is negative");
+}
+
+//===----------------------------------------------------------------------===//
+// Ranks, channels, groups
+//===----------------------------------------------------------------------===//
+
+void checkRanks(const Plan &plan, Faults &faults) {
+  if (plan.roles.empty())
+    faults.add("", "the plan has no roles");
+  // Targets and waits are 16-bit indices.
+  if (plan.roles.size() > 0xffff || plan.channels.size() > 0xffff ||
+      plan.groups.size() > 0xffff)
+    faults.add("", "more than 65535 roles, channels or groups");
+  int64_t next = 0;
+  for (const Role &role : plan.roles) {
+    std::string where = "role " + quoted(role.name) + ": ";
+    if (role.firstRank != next)
+      faults.add(where, "first rank is {}, expected {}", role.firstRank, next);
+    if (role.replicas < 1)
+      return faults.add(where, "{} replicas", role.replicas);
+    next += role.replicas;
+    if (next > (1 << 24))
+      return faults.add("", "more than {} ranks", 1 << 24);
+    if (role.devices.size() != static_cast<size_t>(role.replicas))
+      faults.add(where, "{} devices for {} replicas", role.devices.size(),
+                 role.replicas);
+    if (plan.training.microBatchSize() % role.replicas != 0)
+      faults.add(where, "a micro-batch of {} samples does not divide over {} "
+                 "replicas", plan.training.microBatchSize(), role.replicas);
+  }
+}
+
+void checkLink(const Link &link, const std::string &where, Faults &faults) {
+  if (!isText(link.name))
+    faults.add(where, "the link's name is not plain text");
+  if (link.latency < 0)
+    faults.add(where, "latency of {} ns", link.latency);
+  if (!std::isfinite(link.bytesPerSecond) || link.bytesPerSecond < 0)
+    faults.add(where, "bad bandwidth");
+}
+
+void checkChannels(const Plan &plan, Faults &faults) {
+  for (const Channel &channel : plan.channels) {
+    std::string where = "channel " + quoted(channel.name) + ": ";
+    checkLink(channel.link, where, faults);
+    if (!isKnown(channel.kind))
+      faults.add(where, "unknown kind");
+    if (channel.srcRole >= plan.roles.size() ||
+        channel.dstRole >= plan.roles.size()) {
+      faults.add(where, "no such role");
+      continue;
+    }
+    if (channel.srcRole == channel.dstRole)
+      faults.add(where, "both ends are the same role");
+    if (channel.bytes < 1 || channel.bytes > kMostBytes) {
+      faults.add(where, "{} bytes", channel.bytes);
+      continue;
+    }
+    if (channel.kind == ChannelKind::Tie)
+      continue;
+    for (uint16_t end : {channel.srcRole, channel.dstRole})
+      if (channel.bytes % plan.roles[end].replicas != 0)
+        faults.add(where, "{} bytes do not divide over {} replicas",
+                   channel.bytes, plan.roles[end].replicas);
+  }
+  for (const Group &group : plan.groups) {
+    std::string where = "group " + quoted(group.name) + ": ";
+    checkLink(group.link, where, faults);
+    if (group.role >= plan.roles.size())
+      faults.add(where, "no such role");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Total time
+//===----------------------------------------------------------------------===//
+
+/// Seconds of wire in doubles: the integer forms in plan.h are only safe once
+/// this has bounded them.
+double wireNanos(const Link &link, double bytes) {
+  double wire = link.bytesPerSecond > 0 ? bytes * 1e9 / link.bytesPerSecond : 0;
+  return static_cast<double>(link.latency) + wire;
+}
+
+double instrNanos(const Plan &plan, const Role &role, const Instr &instr) {
+  switch (instr.kind) {
+  case InstrKind::Call:
+    return static_cast<double>(role.procedures[instr.target].cost);
+  case InstrKind::Load:
+    return 0;
+  case InstrKind::Send:
+  case InstrKind::Recv: {
+    const Channel &channel = plan.channels[instr.target];
+    double copies = channel.kind == ChannelKind::Tie
+                        ? plan.roles[channel.dstRole].replicas
+                        : 1;
+    return wireNanos(channel.link, copies * static_cast<double>(channel.bytes));
+  }
+  case InstrKind::AllReduce:
+    if (const Endpoint *end = findEndpoint(role.groups, instr.target))
+      return 2.0 * role.replicas *
+             wireNanos(plan.groups[instr.target].link,
+                       static_cast<double>(end->buffer.bytes));
+  }
+  return 0;
+}
+
+/// No run of the plan can take longer than all its instructions one by one:
+/// that sum must fit nanoseconds, so that no later addition overflows.
+void checkTotalTime(const Plan &plan, Faults &faults) {
+  double total = 0;
+  for (const Role &role : plan.roles)
+    for (const Lane &lane : role.lanes)
+      for (const Instr &instr : lane.instrs)
+        total += role.replicas * instrNanos(plan, role, instr);
+  if (!(total < 4e18))
+    faults.add("", "the plan's times add up to {} ns, more than can be counted",
+               total);
+}
+
+} // namespace
+
+std::vector<std::string> checkStructure(const Plan &plan) {
+  Faults faults;
+  checkAllNames(plan, faults);
+  checkTraining(plan.training, faults);
+  checkModel(plan, faults);
+  if (faults.list.empty())
+    checkRanks(plan, faults);
+  if (faults.list.empty())
+    checkChannels(plan, faults);
+  if (faults.list.empty())
+    for (size_t i = 0; i < plan.roles.size(); ++i)
+      checkRole(plan, i, faults);
+  if (faults.list.empty())
+    checkTotalTime(plan, faults);
+  return faults.list;
+}
+
+void requireSound(const Plan &plan, const std::string &name) {
+  std::vector<std::string> faults = checkStructure(plan);
+  if (faults.empty())
+    return;
+  std::string more = faults.size() > 1
+                         ? fmt::format(" (and {} more)", faults.size() - 1)
+                         : "";
+  throw Error(fmt::format("{}: {}{}", name, faults.front(), more));
+}
+
+} // namespace takt::rt

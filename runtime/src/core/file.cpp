@@ -1,0 +1,121 @@
+//===- file.cpp - plans in files --------------------------------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Files are read whole and replaced whole: a run that starts while a compiler
+// writes sees the old plan or the new one.
+//
+//===----------------------------------------------------------------------===//
+#include "takt-rt/core/file.h"
+
+#include "takt-rt/core/error.h"
+#include "takt-rt/core/text.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace takt::rt {
+
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE *file) const { std::fclose(file); }
+};
+using FilePointer = std::unique_ptr<std::FILE, CloseFile>;
+
+[[noreturn]] void failWithErrno(const std::string &what,
+                                const std::string &path) {
+  throw Error(
+      fmt::format("cannot {} '{}': {}", what, path, std::strerror(errno)));
+}
+
+/// Plans are megabytes; a stream without an end must not fill the memory.
+constexpr size_t kMostFileBytes = size_t(1) << 31;
+
+std::string readAll(std::FILE *file, const std::string &path) {
+  std::string content;
+  char chunk[1 << 16];
+  while (size_t n = std::fread(chunk, 1, sizeof(chunk), file)) {
+    content.append(chunk, n);
+    if (content.size() > kMostFileBytes)
+      throw Error(fmt::format("'{}' is larger than 2 GiB", path));
+  }
+  if (std::ferror(file))
+    failWithErrno("read", path);
+  return content;
+}
+
+void writeAll(std::FILE *file, const std::string &content,
+              const std::string &path) {
+  if (std::fwrite(content.data(), 1, content.size(), file) !=
+          content.size() ||
+      std::fflush(file) != 0)
+    failWithErrno("write", path);
+}
+
+} // namespace
+
+std::string readFile(const std::string &path) {
+  if (path == "-")
+    return readAll(stdin, "standard input");
+  FilePointer file(std::fopen(path.c_str(), "rb"));
+  if (!file)
+    failWithErrno("open", path);
+  return readAll(file.get(), path);
+}
+
+void writeFile(const std::string &path, const std::string &content) {
+  if (path == "-")
+    return writeAll(stdout, content, "standard output");
+  // Devices and pipes cannot be replaced, only written to.
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    FilePointer file(std::fopen(path.c_str(), "wb"));
+    if (!file)
+      failWithErrno("open", path);
+    return writeAll(file.get(), content, path);
+  }
+  std::string temporary = fmt::format("{}.tmp{}", path, getpid());
+  try {
+    FilePointer file(std::fopen(temporary.c_str(), "wb"));
+    if (!file)
+      failWithErrno("create", temporary);
+    writeAll(file.get(), content, temporary);
+    if (std::fclose(file.release()) != 0)
+      failWithErrno("write", temporary);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0)
+      failWithErrno("replace", path);
+  } catch (...) {
+    std::remove(temporary.c_str());
+    throw;
+  }
+}
+
+Plan readPlan(const std::string &path) {
+  std::string content = readFile(path);
+  std::string name = path == "-" ? "standard input" : path;
+  auto bytes = reinterpret_cast<const uint8_t *>(content.data());
+  if (isPlanFile(bytes, content.size()))
+    return deserialize(bytes, content.size(), name);
+  if (looksLikePlanText(content))
+    return parsePlanText(content, name);
+  throw Error(fmt::format("{}: neither a plan file nor the text form of a plan",
+                          name));
+}
+
+void writePlan(const Plan &plan, const std::string &path) {
+  std::vector<uint8_t> bytes = serialize(plan);
+  writeFile(path, std::string(bytes.begin(), bytes.end()));
+}
+
+} // namespace takt::rt
