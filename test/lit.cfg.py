@@ -1,0 +1,34 @@
+# How lit finds and runs Takt's text tests. Each test file says in its RUN lines
+# what to run; the tools of the build and LLVM's FileCheck, not and split-file are
+# on its PATH.
+import os
+
+import lit.formats
+
+config.name = "takt"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".yaml", ".test"]
+config.excludes = ["Inputs", "unit", "data", "integration"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.takt_build_dir, "test")
+
+bin_dir = os.path.join(config.takt_build_dir, "bin")
+config.environment["PATH"] = os.pathsep.join(
+    [bin_dir, config.llvm_tools_dir, config.environment["PATH"]]
+)
+
+# %examples and %clusters are the files people start from; %inputs are files that
+# several tests read.
+config.substitutions += [
+    ("%examples", os.path.join(config.takt_source_dir, "examples")),
+    ("%clusters", os.path.join(config.takt_source_dir, "examples", "clusters")),
+    ("%inputs", os.path.join(config.test_source_root, "Inputs")),
+    ("%data", os.path.join(config.test_source_root, "data")),
+]
+
+# Tools are features too: a build of the runtime alone has no compiler.
+for tool in ("takt-opt", "taktc", "takt-run", "takt-plan"):
+    if os.path.exists(os.path.join(bin_dir, tool)):
+        config.available_features.add(tool)
+if config.takt_z3 and not config.takt_z3.endswith("NOTFOUND"):
+    config.available_features.add("z3")
