@@ -1,0 +1,49 @@
+//===- Compile.h - what `taktc` does -----------------------------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The whole line from two YAML files to a plan, with a place to stop at every
+// level.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace takt {
+
+/// Levels in the order of the line, then views of the plan.
+enum class EmitKind : uint8_t { Model, Pipe, Comm, PlanText, Plan, Csv, Trace, Svg, Html };
+
+struct CompileOptions {
+  std::string model, cluster; ///< files; the cluster may be a preset's name
+  std::string profile;        ///< measured costs; empty: roofline
+  std::string output;         ///< "-": standard output; empty: none
+  EmitKind emit = EmitKind::Plan;
+  std::string dumpLevels; ///< folder that receives every level; empty: none
+  bool explainStages = false;
+  bool json = false;  ///< the report as JSON on standard output
+  bool quiet = false; ///< no report
+  bool force = false; ///< binary to a terminal all the same
+
+  int64_t stages = 0;    ///< 0: free
+  int64_t maxStages = 0; ///< 0: no limit
+  int64_t replicas = 0;  ///< 0: free
+  std::vector<std::string> cuts; ///< layers that begin a stage
+  std::string schedule = "1f1b";
+  int64_t workLimit = int64_t(4) << 30; ///< of the exact search
+};
+
+/// Runs the compiler; messages to stderr. Returns the exit code (error.h).
+int compile(const CompileOptions &options);
+
+/// Version of Takt, "0.1.0".
+const char *versionString();
+
+} // namespace takt

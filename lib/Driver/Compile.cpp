@@ -1,0 +1,227 @@
+//===- Compile.cpp - the line from YAML to a plan -------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads, imports, runs the passes one by one so that every level can be written,
+// lowers, and times the plan under the virtual clock.
+//
+//===----------------------------------------------------------------------===//
+#include "Compiler.h"
+#include "Cuts.h"
+#include "DiagnosticBridge.h"
+
+#include "Coll/CollDialect.h"
+#include "Model/ModelBridge.h"
+#include "Model/ModelDialect.h"
+#include "Pipe/PipeBridge.h"
+#include "Pipe/PipeDialect.h"
+#include "takt/Frontend/Read.h"
+#include "takt/Lower/Lower.h"
+#include "takt/Transforms/Passes.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+
+using namespace takt;
+using rt::ExitCode;
+
+const char *takt::versionString() { return TAKT_VERSION; }
+
+Compiler::Compiler(const CompileOptions &options)
+    : options(options), context(mlir::MLIRContext::Threading::DISABLED) {
+  context.loadDialect<model::ModelDialect, pipe::PipeDialect,
+                      coll::CollDialect>();
+}
+
+Compiler::~Compiler() = default;
+
+ExitCode Compiler::fail(const std::string &message, ExitCode code) {
+  std::cerr << "taktc: error: " << message << '\n';
+  return code;
+}
+
+void Compiler::printDiagnostics() {
+  diags.print(std::cerr);
+}
+
+ExitCode Compiler::readInputs() {
+  std::optional<ModelSpec> modelSpec = readModel(options.model, diags);
+  std::optional<ClusterSpec> clusterSpec = readCluster(options.cluster, diags);
+  if (!modelSpec || !clusterSpec)
+    return ExitCode::BadInput;
+  model = std::move(*modelSpec);
+  cluster = std::move(*clusterSpec);
+  return ExitCode::Done;
+}
+
+ExitCode Compiler::import() {
+  module = model::importModel(model, &context);
+  mlir::OpBuilder builder(&context);
+  builder.setInsertionPointToStart(module->getBody());
+  importCluster(cluster, builder);
+  inputHash = hashInputs();
+  return ExitCode::Done;
+}
+
+/// SHA-256 of what the plan follows from: model and cluster as IR, the profile,
+/// and the options that change decisions.
+std::string Compiler::hashInputs() {
+  llvm::SHA256 hash;
+  hash.update(moduleText());
+  if (!options.profile.empty())
+    hash.update(rt::readFile(options.profile));
+  std::string decisions = fmt::format(
+      "stages={} max={} replicas={} schedule={} work={}", options.stages,
+      options.maxStages, options.replicas, options.schedule,
+      options.workLimit);
+  for (const std::string &cut : options.cuts)
+    decisions += " cut=" + cut;
+  hash.update(decisions);
+  return llvm::toHex(hash.final(), /*LowerCase=*/true);
+}
+
+ExitCode Compiler::resolveCutNames() {
+  if (options.cuts.empty())
+    return ExitCode::Done;
+  Graph graph = buildGraph(model);
+  std::string error;
+  if (!resolveCuts(graph, chainSegments(graph), options.cuts, cuts, error))
+    return fail("--cuts: " + error);
+  return ExitCode::Done;
+}
+
+ExitCode Compiler::runPass(std::unique_ptr<mlir::Pass> pass) {
+  mlir::PassManager manager(&context);
+  manager.addPass(std::move(pass));
+  if (mlir::succeeded(manager.run(*module)))
+    return ExitCode::Done;
+  return (*module)->hasAttr(pipe::kInfeasibleAttr) ? ExitCode::Infeasible
+                                                   : ExitCode::BadInput;
+}
+
+ExitCode Compiler::runPasses() {
+  ExitCode code;
+  if ((code = level(EmitKind::Model, "1-model.mlir")) != ExitCode::Done)
+    return code;
+
+  // Costs first: every later decision compares times.
+  AnnotateCostsPassOptions costs;
+  costs.profile = options.profile;
+  if ((code = runPass(createAnnotateCostsPass(costs))) != ExitCode::Done ||
+      (code = level(EmitKind::Plan, "2-costs.mlir")) != ExitCode::Done)
+    return code;
+
+  // Stages before order: the schedule is over stages.
+  AssignStagesPassOptions assign;
+  assign.stages = options.stages;
+  assign.maxStages = options.maxStages;
+  assign.replicas = options.replicas;
+  assign.cuts.assign(cuts.begin(), cuts.end());
+  assign.schedulePolicy = options.schedule == "gpipe" ? "gpipe" : "1f1b";
+  assign.workLimit = options.workLimit;
+  if ((code = runPass(createAssignStagesPass(assign))) != ExitCode::Done ||
+      (code = level(EmitKind::Plan, "3-stages.mlir")) != ExitCode::Done)
+    return code;
+
+  SchedulePassOptions schedule;
+  schedule.schedule = options.schedule;
+  if ((code = runPass(createSchedulePass(schedule))) != ExitCode::Done ||
+      (code = level(EmitKind::Pipe, "4-pipe.mlir")) != ExitCode::Done)
+    return code;
+
+  // Transfers follow from the order of the calls that make and use the data.
+  if ((code = runPass(createInsertCommsPass())) != ExitCode::Done)
+    return code;
+  return level(EmitKind::Comm, "5-comm.mlir");
+}
+
+ExitCode Compiler::lowerToPlan() {
+  std::string error;
+  std::optional<LoweringProblem> problem = exportLowering(*module, error);
+  if (!problem)
+    return fail(error);
+  problem->compiler = fmt::format("taktc {}", versionString());
+  problem->inputHash = inputHash;
+  if (auto fault = problem->check())
+    return fail(*fault);
+  plan = lower(*problem);
+  std::vector<std::string> faults = rt::checkStructure(plan);
+  if (!faults.empty())
+    return fail("the lowered plan is not sound: " + faults.front(),
+                ExitCode::Internal);
+  for (const rt::Role &role : plan.roles)
+    if (role.capacity > 0 && role.arenaBytes > role.capacity)
+      return fail(fmt::format(
+                      "{} needs {} bytes a device, the device has {}; more "
+                      "stages, more micro-batches or fewer in flight "
+                      "('--schedule=1f1b') would need less",
+                      role.name, role.arenaBytes, role.capacity),
+                  ExitCode::Infeasible);
+  return ExitCode::Done;
+}
+
+/// The simulator is the interpreter under a virtual clock: a plan that cannot run
+/// to its end fails here, not on the cluster.
+ExitCode Compiler::predict() {
+  simulation = rt::simulate(plan);
+  plan.predictedStep = simulation.makespan;
+  std::string error;
+  if (std::optional<Partition> partition = exportPartition(*module, error)) {
+    plan.objectiveStep = partition->objective;
+    plan.boundStep = partition->bound;
+  }
+  return ExitCode::Done;
+}
+
+void Compiler::explainStages() const {
+  std::string error;
+  std::optional<PartitionProblem> problem =
+      exportPartitionProblem(*module, error);
+  std::optional<Partition> partition = exportPartition(*module, error);
+  if (problem && partition)
+    std::cerr << explainPartition(*problem, *partition);
+}
+
+ExitCode Compiler::run() {
+  DiagnosticBridge bridge(&context, diags);
+  ExitCode code = ExitCode::Done;
+  auto step = [&](ExitCode (Compiler::*next)()) {
+    if (code == ExitCode::Done && !written)
+      code = (this->*next)();
+  };
+  step(&Compiler::readInputs);
+  step(&Compiler::import);
+  step(&Compiler::resolveCutNames);
+  step(&Compiler::runPasses);
+  step(&Compiler::lowerToPlan);
+  step(&Compiler::predict);
+  printDiagnostics();
+  if (code != ExitCode::Done || written)
+    return code;
+  if (options.explainStages)
+    explainStages();
+  code = emitPlan();
+  if (code == ExitCode::Done)
+    report();
+  return code;
+}
+
+int takt::compile(const CompileOptions &options) {
+  try {
+    return int(Compiler(options).run());
+  } catch (const rt::Error &error) {
+    std::cerr << "taktc: error: " << error.what() << '\n';
+    return int(error.code());
+  } catch (const std::exception &error) {
+    std::cerr << "taktc: internal error: " << error.what() << '\n';
+    return int(ExitCode::Internal);
+  }
+}

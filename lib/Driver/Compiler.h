@@ -1,0 +1,77 @@
+//===- Compiler.h - one run of the compiler -----------------------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// State of one compilation: input specs, the module that descends through the
+// levels, the plan.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "takt/Driver/Compile.h"
+#include "takt/Frontend/Spec.h"
+#include "takt/Partition/Problem.h"
+#include "takt/Support/Diagnostic.h"
+
+#include "takt-rt/core/clock.h"
+#include "takt-rt/core/error.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/Pass.h"
+
+#include <memory>
+
+namespace takt {
+
+class Compiler {
+public:
+  explicit Compiler(const CompileOptions &options);
+  ~Compiler();
+  rt::ExitCode run();
+
+private:
+  // Each returns Done to go on. Compile.cpp:
+  rt::ExitCode readInputs();
+  rt::ExitCode import();
+  rt::ExitCode resolveCutNames();
+  rt::ExitCode runPasses();
+  rt::ExitCode runPass(std::unique_ptr<mlir::Pass> pass);
+  rt::ExitCode lowerToPlan();
+  rt::ExitCode predict();
+  void explainStages() const;
+  std::string hashInputs();
+
+  // Emit.cpp:
+  std::string moduleText();
+  rt::ExitCode level(EmitKind kind, const char *fileName);
+  rt::ExitCode write(const std::string &path, const std::string &content);
+  rt::ExitCode emitPlan();
+  void report();
+
+  rt::ExitCode fail(const std::string &message,
+                    rt::ExitCode code = rt::ExitCode::BadInput);
+  void printDiagnostics();
+
+  const CompileOptions &options;
+  Diagnostics diags;
+  mlir::MLIRContext context;
+  ModelSpec model;
+  ClusterSpec cluster;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::vector<int64_t> cuts;
+  std::string inputHash;
+  rt::Plan plan;
+  rt::Simulation simulation;
+  bool written = false; ///< the level that --emit names has been written
+};
+
+/// Why each stage is where it is: the report of `--explain=stages`.
+std::string explainPartition(const PartitionProblem &problem,
+                             const Partition &partition);
+
+} // namespace takt

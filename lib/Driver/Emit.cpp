@@ -1,0 +1,127 @@
+//===- Emit.cpp - levels and views on their way out -----------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Writes IR levels, the plan and its views, and prints the report.
+//
+//===----------------------------------------------------------------------===//
+#include "Compiler.h"
+
+#include "takt-rt/core/file.h"
+#include "takt-rt/core/summary.h"
+#include "takt-rt/core/text.h"
+#include "takt-rt/trace/timeline.h"
+#include "takt-rt/trace/trace.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+#include <unistd.h>
+
+using namespace takt;
+using rt::ExitCode;
+
+std::string Compiler::moduleText() {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream);
+  stream << '\n';
+  return text;
+}
+
+ExitCode Compiler::write(const std::string &path, const std::string &content) {
+  rt::writeFile(path, content);
+  return ExitCode::Done;
+}
+
+/// Writes the module as it stands into --dump-levels, and to -o if it is the
+/// level that --emit names.
+ExitCode Compiler::level(EmitKind kind, const char *fileName) {
+  if (!options.dumpLevels.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.dumpLevels, error);
+    if (error)
+      return fail(fmt::format("cannot create the folder '{}': {}",
+                              options.dumpLevels, error.message()));
+    write((std::filesystem::path(options.dumpLevels) / fileName).string(),
+          moduleText());
+  }
+  if (kind == options.emit && kind != EmitKind::Plan) {
+    written = true;
+    return write(options.output.empty() ? "-" : options.output, moduleText());
+  }
+  return ExitCode::Done;
+}
+
+namespace {
+
+/// The compute actions of every rank role as a CSV, one row a role.
+std::string computeCsv(const rt::Plan &plan) {
+  std::string out;
+  for (const rt::Role &role : plan.roles) {
+    std::string row;
+    for (const rt::Lane &lane : role.lanes)
+      for (const rt::Instr &instr : lane.instrs)
+        if (lane.kind == rt::LaneKind::Compute && instr.microBatch >= 0)
+          row += (row.empty() ? "" : ",") + rt::actionText(plan, role, instr);
+    out += row + "\n";
+  }
+  return out;
+}
+
+} // namespace
+
+ExitCode Compiler::emitPlan() {
+  if (!options.dumpLevels.empty())
+    write((std::filesystem::path(options.dumpLevels) / "6-plan.txt").string(),
+          rt::toText(plan));
+  std::string path = options.output;
+  if (options.emit == EmitKind::Plan) {
+    if (path.empty())
+      return ExitCode::Done; // only the report was wanted
+    if (path == "-" && isatty(STDOUT_FILENO) && !options.force)
+      return fail("a plan is binary: name a file with '-o', or take "
+                  "'--emit=plan-text' (or '-f')",
+                  ExitCode::Usage);
+    rt::writePlan(plan, path);
+    return ExitCode::Done;
+  }
+  std::ostringstream out;
+  const std::vector<rt::Record> none;
+  switch (options.emit) {
+  case EmitKind::PlanText:
+    out << rt::toText(plan);
+    break;
+  case EmitKind::Csv:
+    out << computeCsv(plan);
+    break;
+  case EmitKind::Trace:
+    rt::writeChromeTrace(out, plan, simulation.records, none);
+    break;
+  case EmitKind::Svg:
+    rt::writeTimelineSvg(out, plan, simulation.records, none);
+    break;
+  case EmitKind::Html:
+    rt::writeTimelineHtml(out, plan, simulation.records, none);
+    break;
+  default:
+    break; // IR levels were written on the way
+  }
+  return write(path.empty() ? "-" : path, out.str());
+}
+
+void Compiler::report() {
+  if (options.json) {
+    std::cout << rt::toJson(rt::summarize(plan)) << '\n';
+    return;
+  }
+  if (!options.quiet)
+    rt::printText(std::cerr, rt::summarize(plan));
+}

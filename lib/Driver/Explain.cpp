@@ -1,0 +1,99 @@
+//===- Explain.cpp - why the stages are where they are --------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// For every cut: what crosses it, and what the step would take if it lay one
+// segment earlier or later, everything else kept.
+//
+//===----------------------------------------------------------------------===//
+#include "Compiler.h"
+
+#include "takt/Support/Quantity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+using namespace takt;
+
+namespace {
+
+/// Objective with cut `c` moved by `shift` segments; a sentence if that cannot
+/// be.
+std::string movedCut(const PartitionProblem &problem, const Partition &current,
+                     size_t c, int64_t shift) {
+  Partition moved = current;
+  moved.stages[c].end += shift;
+  moved.stages[c + 1].begin += shift;
+  const char *where = shift < 0 ? "earlier" : "later";
+  if (moved.stages[c].begin >= moved.stages[c].end ||
+      moved.stages[c + 1].begin >= moved.stages[c + 1].end)
+    return fmt::format("one segment {}: would empty a stage", where);
+  if (!problem.segments[moved.stages[c].end - 1].mayCutAfter)
+    return fmt::format("one segment {}: no cut may lie there", where);
+  evaluate(problem, moved);
+  for (const StageChoice &stage : moved.stages)
+    if (problem.cluster.memory > 0 && stage.memory > problem.cluster.memory)
+      return fmt::format("one segment {}: stage {} would need {} of {} a device",
+                         where, &stage - moved.stages.data(),
+                         formatBytes(stage.memory),
+                         formatBytes(problem.cluster.memory));
+  Nanos difference = moved.objective - current.objective;
+  double percent = current.objective > 0
+                       ? 100.0 * double(difference) / double(current.objective)
+                       : 0;
+  return fmt::format("one segment {}: {} {} ({:+.2f} %)", where,
+                     formatTime(std::abs(difference)),
+                     difference < 0 ? "faster" : "slower", percent);
+}
+
+} // namespace
+
+std::string takt::explainPartition(const PartitionProblem &problem,
+                                   const Partition &partition) {
+  std::string out;
+  auto line = [&](const std::string &text) { out += text + "\n"; };
+  Nanos longest = 0, sum = 0, reduce = 0;
+  for (const StageChoice &stage : partition.stages) {
+    longest = std::max({longest, stage.time, stage.transfer});
+    sum += stage.time + stage.transfer;
+    reduce = std::max(reduce, stage.allReduce);
+  }
+  line("why these stages");
+  line(fmt::format(
+      "  objective {} = sum of stages and transfers {} + {} more micro-batches "
+      "x longest {} + longest all-reduce and update {}",
+      formatTime(partition.objective), formatTime(sum),
+      problem.microBatches - 1, formatTime(longest), formatTime(reduce)));
+  line(fmt::format("  bound {}, gap {:.2f} % ({})", formatTime(partition.bound),
+                   100 * partition.gap(), partition.method));
+  for (size_t s = 0; s < partition.stages.size(); ++s) {
+    const StageChoice &stage = partition.stages[s];
+    int64_t replicas = problem.replicaOptions[stage.option];
+    line(fmt::format(
+        "  stage {}: {} .. {} on {} device{}, {} a micro-batch{}, {}{} a device, "
+        "{} in flight",
+        s, problem.segments[stage.begin].name,
+        problem.segments[stage.end - 1].name, replicas,
+        replicas == 1 ? "" : "s", formatTime(stage.time),
+        stage.time == longest ? " (the longest)" : "",
+        formatBytes(stage.memory),
+        problem.cluster.memory > 0
+            ? " of " + formatBytes(problem.cluster.memory)
+            : std::string(),
+        stage.inFlight));
+    if (s + 1 == partition.stages.size())
+      break;
+    line(fmt::format(
+        "  cut {}: {} forth{} a micro-batch, {}", s,
+        formatBytes(problem.segments[stage.end - 1].outputWhole),
+        problem.segments[stage.end - 1].gradientCrosses ? " and back" : "",
+        formatTime(stage.transfer)));
+    line("    " + movedCut(problem, partition, s, -1));
+    line("    " + movedCut(problem, partition, s, +1));
+  }
+  return out;
+}

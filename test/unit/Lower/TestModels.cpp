@@ -1,0 +1,159 @@
+//===- TestModels.cpp - small models built by hand ------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// See TestModels.h.
+//
+//===----------------------------------------------------------------------===//
+#include "TestModels.h"
+
+#include <cassert>
+#include <numeric>
+
+using namespace takt;
+
+namespace {
+
+/// Adds layers one after another and infers their shapes.
+class Writer {
+public:
+  Graph graph;
+
+  int32_t input(std::string name, DType dtype, std::vector<int64_t> shape) {
+    int32_t index = int32_t(graph.inputs.size());
+    graph.inputs.push_back({name, dtype, shape, 0});
+    graph.values.push_back({name, {shape, dtype}, -1, index});
+    return int32_t(graph.values.size()) - 1;
+  }
+
+  int32_t param(std::string name, std::vector<int64_t> shape,
+                bool trainable = true) {
+    graph.params.push_back(
+        {std::move(name), std::move(shape), rt::InitKind::Normal, 0.02,
+         trainable});
+    return int32_t(graph.params.size()) - 1;
+  }
+
+  int32_t add(LayerKind kind, std::string name, std::vector<int32_t> inputs,
+              std::vector<int32_t> params = {}, int64_t heads = 0) {
+    Layer layer;
+    layer.kind = kind;
+    layer.name = name;
+    layer.inputs = inputs;
+    layer.params = params;
+    layer.heads = heads;
+    layer.hasBias = kind == LayerKind::Linear && params.size() == 2;
+    std::vector<TensorType> types;
+    for (int32_t id : inputs)
+      types.push_back(graph.values[id].type);
+    InferredType type = inferOutput(layer, types, graph.params);
+    assert(type.error.empty());
+    layer.output = int32_t(graph.values.size());
+    graph.values.push_back(
+        {name, type.type, int32_t(graph.layers.size()), -1});
+    graph.layers.push_back(layer);
+    return layer.output;
+  }
+
+  int32_t linear(std::string name, int32_t x, int64_t out) {
+    int64_t in = graph.values[x].type.shape.back();
+    int32_t w = param(name + ".weight", {out, in});
+    int32_t b = param(name + ".bias", {out});
+    return add(LayerKind::Linear, name, {x}, {w, b});
+  }
+
+  int32_t norm(std::string name, int32_t x) {
+    int64_t width = graph.values[x].type.shape.back();
+    int32_t g = param(name + ".weight", {width});
+    int32_t b = param(name + ".bias", {width});
+    return add(LayerKind::LayerNorm, name, {x}, {g, b});
+  }
+};
+
+} // namespace
+
+Graph takt::test::makeGpt(const GptShape &shape) {
+  Writer w;
+  w.graph.name = "gpt";
+  int32_t tokens = w.input("tokens", DType::Int32, {shape.positions});
+  int32_t targets = w.input("targets", DType::Int32, {shape.positions});
+  bool train = !shape.frozenPrefix;
+  int32_t table = w.param("tok.weight", {shape.vocab, shape.width}, train);
+  int32_t x = w.add(LayerKind::Embedding, "tok", {tokens}, {table});
+  int32_t pos = w.param("pos.weight", {shape.positions, shape.width}, train);
+  x = w.add(LayerKind::PositionalEmbedding, "pos", {x}, {pos});
+  for (int i = 0; i < shape.blocks; ++i) {
+    std::string p = "h." + std::to_string(i) + ".";
+    int32_t y = w.norm(p + "ln1", x);
+    y = w.linear(p + "attn.qkv", y, 3 * shape.width);
+    y = w.add(LayerKind::Attention, p + "attn.core", {y}, {}, shape.heads);
+    y = w.linear(p + "attn.proj", y, shape.width);
+    x = w.add(LayerKind::Add, p + "add1", {x, y});
+    y = w.norm(p + "ln2", x);
+    y = w.linear(p + "fc", y, 4 * shape.width);
+    y = w.add(LayerKind::Gelu, p + "act", {y});
+    y = w.linear(p + "proj", y, shape.width);
+    x = w.add(LayerKind::Add, p + "add2", {x, y});
+  }
+  x = w.norm("lnf", x);
+  int32_t head = shape.tied && train
+                     ? table
+                     : w.param("head.weight", {shape.vocab, shape.width});
+  x = w.add(LayerKind::Linear, "head", {x}, {head});
+  w.add(LayerKind::CrossEntropy, "loss", {x, targets});
+  return w.graph;
+}
+
+Graph takt::test::makeMlp(int layers, int64_t width) {
+  Writer w;
+  w.graph.name = "mlp";
+  int32_t x = w.input("x", DType::Float32, {width});
+  int32_t target = w.input("target", DType::Float32, {width});
+  for (int i = 0; i < layers; ++i) {
+    std::string n = std::to_string(i);
+    x = w.linear("fc" + n, x, width);
+    x = w.add(LayerKind::Relu, "act" + n, {x});
+  }
+  w.add(LayerKind::MeanSquaredError, "loss", {x, target});
+  return w.graph;
+}
+
+LoweringProblem takt::test::makeProblem(Graph graph, std::vector<int64_t> cuts,
+                                        int32_t microBatches,
+                                        const std::vector<int32_t> &replicas,
+                                        const std::string &schedule,
+                                        int64_t microBatchSize) {
+  LoweringProblem problem;
+  problem.cluster = "test";
+  problem.schedule = schedule;
+  problem.costSource = "unit";
+  std::vector<Segment> segments = chainSegments(graph);
+  problem.graph = std::move(graph);
+  problem.training.globalBatch = microBatchSize * microBatches;
+  problem.training.microBatches = microBatches;
+  problem.training.optimizer = rt::OptimizerKind::AdamW;
+  cuts.push_back(int64_t(segments.size()));
+  int32_t begin = 0, device = 0;
+  std::vector<std::pair<int32_t, int32_t>> ranges;
+  for (size_t s = 0; s < cuts.size(); ++s) {
+    StageInput stage;
+    stage.layerBegin = begin;
+    stage.layerEnd = begin = segments[cuts[s] - 1].end;
+    stage.replicas = replicas[s];
+    for (int32_t r = 0; r < stage.replicas; ++r)
+      stage.devices.push_back(device++);
+    stage.times.resize(stage.layerEnd - stage.layerBegin);
+    stage.times[0] = {1000, 1000, 1000, 0};
+    ranges.push_back({stage.layerBegin, stage.layerEnd});
+    problem.stages.push_back(std::move(stage));
+  }
+  problem.boundaryLinks.resize(cuts.size() - 1);
+  problem.ties = findTies(problem.graph, ranges);
+  problem.tieLinks.resize(problem.ties.size());
+  ScheduleProblem shape{int32_t(cuts.size()), microBatches};
+  insertCommunication(problem, *generateSchedule(schedule, shape));
+  return problem;
+}
