@@ -60,7 +60,8 @@ rt::Procedure RoleBuilder::tieProcedure(int32_t tie) const {
       k.kind = KernelKind::Accumulate;
       k.phase = Phase::Update;
       k.layer = stage.params[i].firstLayer;
-      k.operands = {param.grads[use], param.grads[0]};
+      k.operands.push_back(param.grads[use]);
+      k.operands.push_back(param.grads[0]);
       k.dims = {param.weight.bytes / 4};
       out.kernels.push_back(std::move(k));
     }
@@ -78,7 +79,8 @@ rt::Procedure RoleBuilder::updateProcedure() const {
     rt::Kernel k;
     k.phase = Phase::Update;
     k.layer = stage.params[i].firstLayer;
-    k.operands = {param.weight, param.grads[0]};
+    k.operands.push_back(param.weight);
+    k.operands.push_back(param.grads[0]);
     k.operands.insert(k.operands.end(), param.state.begin(), param.state.end());
     k.dims = {param.weight.bytes / 4};
     switch (t.optimizer) {
@@ -101,7 +103,7 @@ rt::Procedure RoleBuilder::updateProcedure() const {
       zero.kind = KernelKind::Zero;
       zero.phase = Phase::Update;
       zero.layer = stage.params[i].firstLayer;
-      zero.operands = {param.grads[use]};
+      zero.operands.push_back(param.grads[use]);
       zero.dims = {param.weight.bytes / 4};
       out.kernels.push_back(std::move(zero));
     }
