@@ -1,19 +1,25 @@
-//===- PipeBridge.cpp - clusters to and from plain structs ----------------===//
+//===- PipeBridge.cpp - pipe IR to and from plain structs -----------------===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// Both directions for `pipe.cluster`.
+// Both directions for clusters; stages and roles as the libraries see them.
 //
 //===----------------------------------------------------------------------===//
 #include "Pipe/PipeBridge.h"
 
+#include <algorithm>
+
 using namespace takt;
 using namespace takt::pipe;
 
-ClusterSpec takt::exportCluster(ClusterOp cluster) {
+//===----------------------------------------------------------------------===//
+// Clusters
+//===----------------------------------------------------------------------===//
+
+ClusterSpec pipe::exportCluster(ClusterOp cluster) {
   ClusterSpec spec;
   if (auto loc = mlir::dyn_cast<mlir::FileLineColLoc>(cluster.getLoc()))
     spec.file = loc.getFilename().str();
@@ -49,8 +55,8 @@ ClusterSpec takt::exportCluster(ClusterOp cluster) {
   return spec;
 }
 
-mlir::Operation *takt::importCluster(const ClusterSpec &cluster,
-                                     mlir::OpBuilder &builder) {
+ClusterOp pipe::importCluster(const ClusterSpec &cluster,
+                              mlir::OpBuilder &builder) {
   mlir::MLIRContext *context = builder.getContext();
   mlir::SmallVector<mlir::Attribute> devices, links, nodes;
   for (const DeviceKindSpec &kind : cluster.devices)
@@ -75,4 +81,116 @@ mlir::Operation *takt::importCluster(const ClusterSpec &cluster,
       builder.getArrayAttr(nodes),
       cluster.network.empty() ? mlir::StringAttr()
                               : builder.getStringAttr(cluster.network));
+}
+
+rt::Link pipe::exportLink(LinkAttr link) {
+  if (!link)
+    return {};
+  return {link.getName().str(), link.getLatency(),
+          link.getBandwidth().perSecond};
+}
+
+std::optional<PartitionCluster>
+pipe::exportPartitionCluster(ClusterOp cluster, std::string &error) {
+  auto groups = cluster.getNodes().getAsRange<NodesAttr>();
+  NodesAttr first = *groups.begin();
+  for (NodesAttr group : groups) {
+    if (group.getDevice() != first.getDevice()) {
+      error = "cluster '" + cluster.getSymName().str() +
+              "' has devices of kinds '" + first.getDevice().str() + "' and '" +
+              group.getDevice().str() +
+              "'; stages are assigned to devices of one kind only";
+      return std::nullopt;
+    }
+    if (group.getDevices() != first.getDevices() ||
+        group.getLink() != first.getLink()) {
+      error = "cluster '" + cluster.getSymName().str() +
+              "' has nodes that differ in devices or link; stages are "
+              "assigned to equal nodes only";
+      return std::nullopt;
+    }
+  }
+  PartitionCluster result;
+  result.devices = cluster.getNumDevices();
+  result.devicesPerNode = first.getDevices();
+  result.memory = cluster.lookupDevice(first.getDevice()).getMemory();
+  if (first.getLink())
+    result.intraNode = exportLink(cluster.lookupLink(first.getLink()));
+  if (std::optional<llvm::StringRef> network = cluster.getNetwork())
+    result.network = exportLink(cluster.lookupLink(*network));
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+std::optional<ProgramParts> pipe::findProgram(mlir::ModuleOp module,
+                                              std::string &error) {
+  auto programs = module.getOps<ProgramOp>();
+  if (programs.empty() || std::next(programs.begin()) != programs.end()) {
+    error = programs.empty() ? "the module has no stages ('pipe.program')"
+                             : "the module has more than one 'pipe.program'";
+    return std::nullopt;
+  }
+  // The verifier has seen to it that both symbols resolve.
+  ProgramParts parts;
+  parts.program = *programs.begin();
+  parts.graph =
+      module.lookupSymbol<model::GraphOp>(parts.program.getModelAttr());
+  parts.cluster =
+      module.lookupSymbol<ClusterOp>(parts.program.getClusterAttr());
+  return parts;
+}
+
+Partition pipe::exportPartition(ProgramOp program,
+                                const std::vector<int64_t> &replicaOptions) {
+  Partition partition;
+  partition.objective = program.getObjectiveNs();
+  partition.bound = program.getBoundNs();
+  partition.method = program.getMethod().str();
+  for (StageOp stage : program.getStages()) {
+    StageChoice choice;
+    choice.begin = stage.getSegmentBegin();
+    choice.end = stage.getSegmentEnd();
+    auto option = std::find(replicaOptions.begin(), replicaOptions.end(),
+                            stage.getReplicas());
+    choice.option = option == replicaOptions.end()
+                        ? -1
+                        : option - replicaOptions.begin();
+    choice.firstDevice = stage.getDevices().front();
+    choice.time = stage.getForwardNs() + stage.getBackwardNs();
+    choice.transfer = stage.getTransferNs();
+    choice.allReduce = stage.getAllReduceNs();
+    choice.memory = stage.getMemoryBytes();
+    choice.inFlight = stage.getInFlight();
+    partition.stages.push_back(choice);
+  }
+  return partition;
+}
+
+Schedule pipe::exportSchedule(ProgramOp program) {
+  Schedule schedule;
+  schedule.name = program.getSchedule().str();
+  for (RoleOp role : program.getRoles()) {
+    std::vector<Action> actions;
+    for (const CommAction &action : role.getActions().getActions())
+      actions.push_back({action.stage, action.compute, action.microBatch});
+    schedule.roles.push_back(std::move(actions));
+  }
+  return schedule;
+}
+
+ActionsAttr pipe::importActions(const std::vector<Action> &actions,
+                                mlir::MLIRContext *context) {
+  std::vector<CommAction> list;
+  list.reserve(actions.size());
+  for (const Action &action : actions) {
+    CommAction call;
+    call.stage = action.stage;
+    call.compute = action.kind;
+    call.microBatch = action.microBatch;
+    list.push_back(call);
+  }
+  return ActionsAttr::get(context, list);
 }

@@ -11,9 +11,11 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "Model/ModelDialect.h"
 #include "Pipe/PipeDialect.h"
 #include "takt/Frontend/Spec.h"
 #include "takt/Partition/Problem.h"
+#include "takt/Schedule/Schedule.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -21,13 +23,55 @@
 #include <optional>
 #include <string>
 
-namespace takt {
+namespace takt::pipe {
 
-/// The cluster as the reader of cluster files would give it; places in the file
-/// but for the file's name are lost.
-ClusterSpec exportCluster(pipe::ClusterOp cluster);
+//===----------------------------------------------------------------------===//
+// Clusters
+//===----------------------------------------------------------------------===//
 
-/// Builds a `pipe.cluster` at the builder's insertion point.
-mlir::Operation *importCluster(const ClusterSpec &cluster, mlir::OpBuilder &builder);
+/// The cluster as the reader of cluster files would give it; of the places in
+/// the file only its name is kept.
+ClusterSpec exportCluster(ClusterOp cluster);
 
-} // namespace takt
+/// Builds a `pipe.cluster` at the builder's insertion point. The spec must have
+/// passed the reader.
+ClusterOp importCluster(const ClusterSpec &cluster, mlir::OpBuilder &builder);
+
+/// The cluster as stage assignment sees it: equal nodes in a row. A cluster of
+/// several device kinds or unlike nodes gives nothing and a sentence in `error`.
+std::optional<PartitionCluster> exportPartitionCluster(ClusterOp cluster,
+                                                       std::string &error);
+
+/// What a library needs of a link class; of none, a free link without a name.
+rt::Link exportLink(LinkAttr link);
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+/// A program with what it names.
+struct ProgramParts {
+  ProgramOp program;
+  model::GraphOp graph;
+  ClusterOp cluster;
+};
+
+/// The one program of a module; nothing, and a sentence in `error`, if there is
+/// none or more than one.
+std::optional<ProgramParts> findProgram(mlir::ModuleOp module,
+                                        std::string &error);
+
+/// The assignment that a program states. `StageChoice::option` indexes
+/// `replicaOptions`, the options of the graph's costs; -1 for a number of
+/// replicas that is not among them.
+Partition exportPartition(ProgramOp program,
+                          const std::vector<int64_t> &replicaOptions);
+
+/// The compute actions of every role.
+Schedule exportSchedule(ProgramOp program);
+
+/// Compute actions as the attribute of a role.
+ActionsAttr importActions(const std::vector<Action> &actions,
+                          mlir::MLIRContext *context);
+
+} // namespace takt::pipe

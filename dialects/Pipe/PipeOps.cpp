@@ -84,6 +84,26 @@ LinkAttr ClusterOp::lookupLink(llvm::StringRef name) {
   return {};
 }
 
+std::pair<int64_t, NodesAttr> ClusterOp::getNodeOf(int32_t device) {
+  int64_t node = 0, rest = device;
+  for (auto group : getNodes().getAsRange<NodesAttr>()) {
+    int64_t devices = group.getCount() * group.getDevices();
+    if (rest < devices)
+      return {node + rest / group.getDevices(), group};
+    node += group.getCount();
+    rest -= devices;
+  }
+  return {-1, NodesAttr()};
+}
+
+LinkAttr ClusterOp::getLinkAmong(llvm::ArrayRef<int32_t> devices) {
+  auto [node, group] = getNodeOf(devices.front());
+  for (int32_t device : devices.drop_front())
+    if (getNodeOf(device).first != node)
+      return lookupLink(*getNetwork());
+  return group.getLink() ? lookupLink(group.getLink()) : LinkAttr();
+}
+
 //===----------------------------------------------------------------------===//
 // Stages
 //===----------------------------------------------------------------------===//

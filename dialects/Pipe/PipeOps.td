@@ -59,6 +59,11 @@ def Pipe_ClusterOp : Pipe_Op<"cluster", [Symbol]> {
     DeviceAttr lookupDevice(::llvm::StringRef name);
     /// The link class, or a null attribute.
     LinkAttr lookupLink(::llvm::StringRef name);
+    /// The node of a device, counted over all groups, and its group.
+    std::pair<int64_t, NodesAttr> getNodeOf(int32_t device);
+    /// The slowest link between any of the devices: that of their node if they
+    /// share one, else the network. Null for one device alone on its node.
+    LinkAttr getLinkAmong(::llvm::ArrayRef<int32_t> devices);
   }];
 }
 

@@ -10,6 +10,7 @@
 // found by symbol.
 //
 //===----------------------------------------------------------------------===//
+#include "Model/ModelBridge.h"
 #include "Pipe/PipeDialect.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -23,6 +24,8 @@ using namespace mlir;
 using namespace takt::pipe;
 using takt::CommAction;
 using takt::CommKind;
+using takt::Layer;
+namespace model = takt::model;
 
 //===----------------------------------------------------------------------===//
 // Cluster
@@ -304,12 +307,37 @@ ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!cluster)
     return emitOpError() << "runs on '" << getCluster()
                          << "', which is no cluster of the module";
+  auto graph =
+      symbols.lookupNearestSymbolFrom<model::GraphOp>(scope, getModelAttr());
+  if (!graph)
+    return emitOpError() << "is of '" << getModel()
+                         << "', which is no graph of the module";
+
   int64_t devices = cluster.getNumDevices();
-  for (StageOp stage : getStages())
+  std::vector<Layer> layers = model::exportGraph(graph).layers;
+  std::vector<StageOp> stages = getStages();
+  for (StageOp stage : stages) {
     for (int32_t device : stage.getDevices())
       if (device < 0 || device >= devices)
         return stage.emitOpError() << stage.getNumber() << " runs on device "
                                    << device << ", cluster '" << getCluster()
                                    << "' has " << devices;
+    if (stage.getLayerEnd() > int64_t(layers.size()))
+      return stage.emitOpError() << stage.getNumber() << " ends at layer "
+                                 << stage.getLayerEnd() << ", model '"
+                                 << getModel() << "' has " << layers.size();
+    for (auto [index, name] :
+         {std::pair(stage.getLayerBegin(), stage.getFirstLayer()),
+          std::pair(stage.getLayerEnd() - 1, stage.getLastLayer())})
+      if (name != layers[index].name)
+        return stage.emitOpError() << stage.getNumber() << " calls layer "
+                                   << index << " '" << name << "', in model '"
+                                   << getModel() << "' it is '"
+                                   << layers[index].name << "'";
+  }
+  if (stages.back().getLayerEnd() != int64_t(layers.size()))
+    return emitOpError() << "ends at layer " << stages.back().getLayerEnd()
+                         << ", model '" << getModel() << "' has "
+                         << layers.size();
   return success();
 }

@@ -1,0 +1,259 @@
+//===- CollBridge.cpp - the communication level and lowering --------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads a program into a lowering problem, and writes inserted communication
+// back.
+//
+//===----------------------------------------------------------------------===//
+#include "Coll/CollBridge.h"
+
+#include "Model/ModelBridge.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <fmt/format.h>
+
+using namespace takt;
+using namespace takt::coll;
+using pipe::ClusterOp;
+using pipe::LaneAttr;
+using pipe::LaneKind;
+using pipe::ProgramOp;
+using pipe::ProgramParts;
+using pipe::RoleOp;
+using pipe::StageOp;
+
+// Lanes carry over by number.
+static_assert(int(LaneKind::Compute) == int(rt::LaneKind::Compute) &&
+                  int(LaneKind::Load) == int(rt::LaneKind::Load) &&
+                  int(LaneKind::RecvAct) == int(rt::LaneKind::RecvAct) &&
+                  int(LaneKind::SendAct) == int(rt::LaneKind::SendAct) &&
+                  int(LaneKind::RecvGrad) == int(rt::LaneKind::RecvGrad) &&
+                  int(LaneKind::SendGrad) == int(rt::LaneKind::SendGrad) &&
+                  int(LaneKind::Reduce) == int(rt::LaneKind::Reduce) &&
+                  int(LaneKind::Tie) == int(rt::LaneKind::Tie),
+              "lane kinds of IR and plan must have the same numbers");
+
+/// Bytes of a micro-batch that cross the boundary after a stage.
+static Bytes boundaryBytes(const LoweringProblem &problem, size_t boundary) {
+  const Graph &graph = problem.graph;
+  const Layer &last = graph.layers[problem.stages[boundary].layerEnd - 1];
+  return graph.values[last.output].type.bytes() *
+         problem.training.microBatchSize();
+}
+
+//===----------------------------------------------------------------------===//
+// Export
+//===----------------------------------------------------------------------===//
+
+std::optional<LoweringProblem> coll::exportStages(ProgramParts parts,
+                                                  std::string &error) {
+  LoweringProblem problem;
+  std::optional<CostTable> costs = model::exportCosts(parts.graph);
+  if (!costs) {
+    error = "the layers of model '" + parts.graph.getSymName().str() +
+            "' have no costs";
+    return std::nullopt;
+  }
+  problem.cluster = parts.cluster.getSymName().str();
+  problem.schedule = parts.program.getSchedule().str();
+  problem.costSource = costs->source;
+  problem.graph = model::exportGraph(parts.graph);
+  problem.training = model::exportTraining(parts.graph);
+  for (StageOp op : parts.program.getStages()) {
+    auto option = llvm::find(costs->replicaOptions, op.getReplicas());
+    if (option == costs->replicaOptions.end()) {
+      error = fmt::format("stage {} has {} replicas, for which the layers have "
+                          "no costs",
+                          op.getNumber(), op.getReplicas());
+      return std::nullopt;
+    }
+    size_t index = option - costs->replicaOptions.begin();
+    StageInput stage;
+    stage.layerBegin = op.getLayerBegin();
+    stage.layerEnd = op.getLayerEnd();
+    stage.replicas = op.getReplicas();
+    stage.devices = op.getDevices().vec();
+    pipe::NodesAttr nodes = parts.cluster.getNodeOf(stage.devices.front()).second;
+    stage.capacity = parts.cluster.lookupDevice(nodes.getDevice()).getMemory();
+    for (int32_t l = stage.layerBegin; l < stage.layerEnd; ++l) {
+      const LayerTimes &times = costs->layers[l];
+      stage.times.push_back({times.forward[index], times.inputGrad[index],
+                             times.weightGrad[index], times.update});
+    }
+    problem.stages.push_back(std::move(stage));
+  }
+  return problem;
+}
+
+/// Lanes of each role; roles and stages are one to one.
+static bool exportLanes(ProgramOp program, LoweringProblem &problem,
+                        std::string &error) {
+  std::vector<RoleOp> roles = program.getRoles();
+  if (roles.size() != problem.stages.size()) {
+    error = fmt::format("{} roles for {} stages; one a stage is needed",
+                        roles.size(), problem.stages.size());
+    return false;
+  }
+  for (RoleOp role : roles) {
+    int32_t number = role.getNumber();
+    if (role.getStages() != llvm::ArrayRef<int32_t>(number)) {
+      error = fmt::format("role {} must have stage {} and no other", number,
+                          number);
+      return false;
+    }
+    if (!role.getLanesAttr()) {
+      error = fmt::format("role {} has no lanes: communication is not inserted",
+                          number);
+      return false;
+    }
+    for (auto lane : role.getLanesAttr().getAsRange<LaneAttr>()) {
+      LaneInput input;
+      input.kind = static_cast<rt::LaneKind>(lane.getKind());
+      input.actions = lane.getActions().getActions().vec();
+      problem.stages[number].lanes.push_back(std::move(input));
+    }
+  }
+  return true;
+}
+
+/// Links of the boundaries, checking sizes against the graph.
+static bool exportChannels(ProgramOp program, LoweringProblem &problem,
+                           std::string &error) {
+  problem.boundaryLinks.resize(problem.stages.size() - 1);
+  std::vector<bool> seen(problem.boundaryLinks.size());
+  for (ChannelOp channel : program.getBody().getOps<ChannelOp>()) {
+    size_t boundary = std::min(channel.getFrom(), channel.getTo());
+    if (channel.getBytes() != boundaryBytes(problem, boundary)) {
+      error = fmt::format("channel '{}' carries {} bytes a micro-batch, the "
+                          "model has {}",
+                          channel.getSymName().str(), channel.getBytes(),
+                          boundaryBytes(problem, boundary));
+      return false;
+    }
+    problem.boundaryLinks[boundary] = pipe::exportLink(channel.getLink());
+    seen[boundary] = true;
+  }
+  for (size_t boundary = 0; boundary < seen.size(); ++boundary)
+    if (!seen[boundary]) {
+      error = fmt::format("stages {} and {} have no channel between them",
+                          boundary, boundary + 1);
+      return false;
+    }
+  return true;
+}
+
+static bool exportGroups(ProgramOp program, LoweringProblem &problem,
+                         std::string &error) {
+  std::vector<bool> seen(problem.stages.size());
+  for (GroupOp group : program.getBody().getOps<GroupOp>()) {
+    problem.stages[group.getRole()].groupLink = pipe::exportLink(group.getLink());
+    seen[group.getRole()] = true;
+  }
+  for (RoleOp role : program.getRoles())
+    if (role.getLane(LaneKind::Reduce) && !seen[role.getNumber()]) {
+      error = fmt::format("role {} reduces gradients but has no group",
+                          role.getNumber());
+      return false;
+    }
+  return true;
+}
+
+static bool exportTies(ProgramOp program, LoweringProblem &problem,
+                       std::string &error) {
+  for (TieOp op : program.getBody().getOps<TieOp>()) {
+    auto param = llvm::find_if(problem.graph.params, [&](const rt::Param &p) {
+      return op.getParam() == p.name;
+    });
+    if (param == problem.graph.params.end()) {
+      error = fmt::format("tie '{}' is of '{}', which is no parameter of the "
+                          "model",
+                          op.getSymName().str(), op.getParam().str());
+      return false;
+    }
+    TieInput tie;
+    tie.param = param - problem.graph.params.begin();
+    tie.stages = op.getStages().vec();
+    problem.ties.push_back(std::move(tie));
+    problem.tieLinks.push_back(pipe::exportLink(op.getLink()));
+  }
+  return true;
+}
+
+std::optional<LoweringProblem> coll::exportLowering(mlir::ModuleOp module,
+                                                    std::string &error) {
+  std::optional<ProgramParts> parts = pipe::findProgram(module, error);
+  if (!parts)
+    return std::nullopt;
+  std::optional<LoweringProblem> problem = exportStages(*parts, error);
+  if (!problem)
+    return std::nullopt;
+  ProgramOp program = parts->program;
+  if (!exportLanes(program, *problem, error) ||
+      !exportChannels(program, *problem, error) ||
+      !exportGroups(program, *problem, error) ||
+      !exportTies(program, *problem, error))
+    return std::nullopt;
+  if (std::optional<std::string> fault = problem->check()) {
+    error = *fault;
+    return std::nullopt;
+  }
+  return problem;
+}
+
+//===----------------------------------------------------------------------===//
+// Import
+//===----------------------------------------------------------------------===//
+
+void coll::importCommunication(const LoweringProblem &problem,
+                               ProgramParts parts) {
+  ProgramOp program = parts.program;
+  ClusterOp cluster = parts.cluster;
+  mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(&program.getBody().front());
+  mlir::MLIRContext *context = builder.getContext();
+  mlir::Location loc = program.getLoc();
+  std::vector<RoleOp> roles = program.getRoles();
+
+  // Among two or more devices there always is a link: that of their node or the
+  // network, by the verifier of the cluster.
+  auto linkAmong = [&](llvm::ArrayRef<int32_t> stages) {
+    std::vector<int32_t> devices;
+    for (int32_t stage : stages)
+      llvm::append_range(devices, problem.stages[stage].devices);
+    return cluster.getLinkAmong(devices);
+  };
+
+  for (RoleOp role : roles) {
+    mlir::SmallVector<mlir::Attribute> lanes;
+    for (const LaneInput &lane : problem.stages[role.getNumber()].lanes)
+      lanes.push_back(
+          LaneAttr::get(context, static_cast<LaneKind>(lane.kind),
+                        pipe::ActionsAttr::get(context, lane.actions)));
+    role.setLanesAttr(builder.getArrayAttr(lanes));
+  }
+  for (int32_t b = 0; b + 1 < int32_t(roles.size()); ++b) {
+    Bytes bytes = boundaryBytes(problem, b);
+    pipe::LinkAttr link = linkAmong({b, b + 1});
+    if (roles[b].getLane(LaneKind::SendAct))
+      ChannelOp::create(builder, loc, fmt::format("act{}", b),
+                        ChannelKind::Activation, b, b + 1, bytes, link);
+    if (roles[b + 1].getLane(LaneKind::SendGrad))
+      ChannelOp::create(builder, loc, fmt::format("grad{}", b),
+                        ChannelKind::Gradient, b + 1, b, bytes, link);
+  }
+  for (RoleOp role : roles)
+    if (role.getLane(LaneKind::Reduce))
+      GroupOp::create(builder, loc, fmt::format("dp{}", role.getNumber()),
+                      role.getNumber(), linkAmong(role.getNumber()));
+  for (size_t k = 0; k < problem.ties.size(); ++k) {
+    const TieInput &tie = problem.ties[k];
+    TieOp::create(builder, loc, fmt::format("tie{}", k),
+                  problem.graph.params[tie.param].name, tie.stages,
+                  linkAmong(tie.stages));
+  }
+}

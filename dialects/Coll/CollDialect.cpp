@@ -1,0 +1,119 @@
+//===- CollDialect.cpp - the coll dialect ---------------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Registration, and the checks of channels, groups and ties against the roles of
+// their program.
+//
+//===----------------------------------------------------------------------===//
+#include "Coll/CollDialect.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace takt::coll;
+using takt::CommAction;
+using takt::pipe::LaneAttr;
+using takt::pipe::LaneKind;
+using takt::pipe::ProgramOp;
+using takt::pipe::RoleOp;
+using takt::pipe::StageOp;
+
+#include "Coll/CollDialect.cpp.inc"
+#include "Coll/CollEnums.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "Coll/CollOps.cpp.inc"
+
+void CollDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "Coll/CollOps.cpp.inc"
+      >();
+}
+
+/// The role of that number in the program around `op`, or an error on `op`.
+static FailureOr<RoleOp> findRole(Operation *op, int32_t number) {
+  for (RoleOp role : cast<ProgramOp>(op->getParentOp()).getRoles())
+    if (role.getNumber() == number)
+      return role;
+  op->emitOpError() << "names role " << number
+                    << ", which the program does not have";
+  return failure();
+}
+
+/// Micro-batches in the order of the actions of a lane.
+static llvm::SmallVector<int32_t> microBatchesOf(LaneAttr lane) {
+  llvm::SmallVector<int32_t> list;
+  if (lane)
+    for (const CommAction &action : lane.getActions().getActions())
+      list.push_back(action.microBatch);
+  return list;
+}
+
+LogicalResult ChannelOp::verify() {
+  bool forward = getKind() == ChannelKind::Activation;
+  int32_t expected = forward ? getFrom() + 1 : getFrom() - 1;
+  if (getTo() != expected)
+    return emitOpError() << "carries " << stringifyChannelKind(getKind())
+                         << "s from role " << getFrom() << " to role "
+                         << getTo() << ", expected " << expected;
+  if (getBytes() < 0)
+    return emitOpError() << "has a negative size: " << getBytes() << " bytes";
+  FailureOr<RoleOp> from = findRole(*this, getFrom());
+  FailureOr<RoleOp> to = findRole(*this, getTo());
+  if (failed(from) || failed(to))
+    return failure();
+
+  LaneKind sendKind = forward ? LaneKind::SendAct : LaneKind::SendGrad;
+  LaneKind recvKind = forward ? LaneKind::RecvAct : LaneKind::RecvGrad;
+  auto sends = microBatchesOf(from->getLane(sendKind));
+  auto receives = microBatchesOf(to->getLane(recvKind));
+  if (sends.size() != receives.size())
+    return emitOpError() << "has " << sends.size() << " sends on role "
+                         << getFrom() << " and " << receives.size()
+                         << " receives on role " << getTo();
+  for (size_t i = 0; i < sends.size(); ++i)
+    if (sends[i] != receives[i])
+      return emitOpError() << "carries micro-batch " << sends[i]
+                           << " as message " << i << ", role " << getTo()
+                           << " expects micro-batch " << receives[i];
+  return success();
+}
+
+LogicalResult GroupOp::verify() {
+  FailureOr<RoleOp> role = findRole(*this, getRole());
+  if (failed(role))
+    return failure();
+  for (StageOp stage : cast<ProgramOp>((*this)->getParentOp()).getStages())
+    if (llvm::is_contained(role->getStages(), stage.getNumber()) &&
+        stage.getReplicas() < 2)
+      return emitOpError() << "groups the replicas of role " << getRole()
+                           << ", which has only one";
+  if (!role->getLane(LaneKind::Reduce))
+    return emitOpError() << "belongs to role " << getRole()
+                         << ", which reduces nothing";
+  return success();
+}
+
+LogicalResult TieOp::verify() {
+  if (getStages().size() < 2)
+    return emitOpError() << "ties '" << getParam() << "' over "
+                         << getStages().size()
+                         << " stage, needs at least 2";
+  int32_t stages = cast<ProgramOp>((*this)->getParentOp()).getStages().size();
+  int32_t last = -1;
+  for (int32_t stage : getStages()) {
+    if (stage <= last)
+      return emitOpError() << "names stage " << stage << " after stage " << last
+                           << "; stages ascend";
+    if (stage >= stages)
+      return emitOpError() << "names stage " << stage << " of " << stages;
+    last = stage;
+  }
+  return success();
+}

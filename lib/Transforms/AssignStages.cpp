@@ -1,0 +1,177 @@
+//===- AssignStages.cpp - takt-assign-stages ------------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Turns a costed graph and a cluster into a `pipe.program` with stages. It runs
+// after the costs are known and before the schedule, which needs the number of
+// stages. The work is done by takt/Partition; this reads the problem and writes
+// the answer.
+//
+//===----------------------------------------------------------------------===//
+#include "takt/Transforms/Passes.h"
+
+#include "Model/ModelBridge.h"
+#include "Pipe/PipeBridge.h"
+#include "takt/Cost/Cost.h"
+#include "takt/Partition/Problem.h"
+
+#include <limits>
+#include <numeric>
+
+namespace takt {
+#define GEN_PASS_DEF_ASSIGNSTAGESPASS
+#include "takt/Transforms/Passes.h.inc"
+} // namespace takt
+
+using namespace takt;
+using mlir::failed;
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::ModuleOp;
+using mlir::success;
+
+namespace {
+
+/// The one op of a kind in the module, or an error.
+template <typename OpTy>
+FailureOr<OpTy> findOnly(ModuleOp module) {
+  auto ops = module.getOps<OpTy>();
+  if (!ops.empty() && std::next(ops.begin()) == ops.end())
+    return *ops.begin();
+  return module.emitError() << "needs exactly one '"
+                            << OpTy::getOperationName() << "', has "
+                            << std::distance(ops.begin(), ops.end());
+}
+
+struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
+  using AssignStagesPassBase::AssignStagesPassBase;
+
+  void runOnOperation() override {
+    if (failed(assign()))
+      signalPassFailure();
+  }
+
+  llvm::LogicalResult assign();
+  llvm::LogicalResult readOptions(model::GraphOp graph,
+                                  PartitionProblem &problem);
+  llvm::LogicalResult reportInfeasible(model::GraphOp graph,
+                                       const Infeasible &infeasible);
+  void write(model::GraphOp graph, pipe::ClusterOp cluster, const Graph &layers,
+             const std::vector<Segment> &segments, const CostTable &costs,
+             const PartitionProblem &problem, const Partition &partition);
+};
+
+} // namespace
+
+llvm::LogicalResult AssignStages::readOptions(model::GraphOp graph,
+                                              PartitionProblem &problem) {
+  if (schedulePolicy == "1f1b")
+    problem.inFlight = InFlightPolicy::OneFOneB;
+  else if (schedulePolicy == "gpipe")
+    problem.inFlight = InFlightPolicy::GPipe;
+  else
+    return graph.emitError() << "unknown schedule policy '" << schedulePolicy
+                             << "'; known are '1f1b' and 'gpipe'";
+  if (workLimit < 1)
+    return graph.emitError() << "work-limit must be positive, got "
+                             << workLimit;
+  problem.stages = stages;
+  problem.maxStages = maxStages;
+  if (replicas != 0)
+    problem.replicas = replicas;
+  if (!cuts.empty())
+    problem.cuts = std::vector<int64_t>(cuts.begin(), cuts.end());
+  if (std::optional<std::string> fault = problem.check())
+    return graph.emitError() << *fault;
+  return success();
+}
+
+llvm::LogicalResult
+AssignStages::reportInfeasible(model::GraphOp graph,
+                               const Infeasible &infeasible) {
+  // A proof is no bad input: callers tell the two apart by this attribute.
+  getOperation()->setAttr(
+      pipe::kInfeasibleAttr,
+      mlir::StringAttr::get(&getContext(), infeasible.reason));
+  mlir::InFlightDiagnostic diag = graph.emitError()
+                                  << "no stages fit: " << infeasible.reason;
+  for (const std::string &wayOut : infeasible.waysOut)
+    diag.attachNote() << wayOut;
+  return diag;
+}
+
+llvm::LogicalResult AssignStages::assign() {
+  ModuleOp module = getOperation();
+  FailureOr<model::GraphOp> graph = findOnly<model::GraphOp>(module);
+  FailureOr<pipe::ClusterOp> cluster = findOnly<pipe::ClusterOp>(module);
+  if (failed(graph) || failed(cluster))
+    return failure();
+  if (!module.getOps<pipe::ProgramOp>().empty())
+    return module.emitError() << "stages are assigned already";
+  std::optional<CostTable> costs = model::exportCosts(*graph);
+  if (!costs)
+    return graph->emitError() << "the layers have no costs; run "
+                                 "takt-annotate-costs first";
+  std::string error;
+  std::optional<PartitionCluster> devices =
+      pipe::exportPartitionCluster(*cluster, error);
+  if (!devices)
+    return cluster->emitError() << error;
+
+  Graph layers = model::exportGraph(*graph);
+  std::vector<Segment> segments = chainSegments(layers);
+  PartitionProblem problem =
+      partitionProblem(layers, segments, model::exportTraining(*graph), *costs,
+                       *devices);
+  if (failed(readOptions(*graph, problem)))
+    return failure();
+  PartitionResult result = solvePartition(problem, workLimit);
+  if (!result.partition)
+    return reportInfeasible(*graph, result.infeasible);
+  if (std::optional<std::string> fault = verify(problem, *result.partition))
+    return graph->emitError() << "the assignment found fails its check: "
+                              << *fault;
+  write(*graph, *cluster, layers, segments, *costs, problem,
+        *result.partition);
+  return success();
+}
+
+void AssignStages::write(model::GraphOp graph, pipe::ClusterOp cluster,
+                         const Graph &layers,
+                         const std::vector<Segment> &segments,
+                         const CostTable &costs,
+                         const PartitionProblem &problem,
+                         const Partition &partition) {
+  // Symbols share the module's scope: take a name that is free.
+  mlir::SymbolTable symbols(getOperation());
+  mlir::OpBuilder builder(&getContext());
+  auto program = pipe::ProgramOp::create(
+      builder, graph.getLoc(), "job", graph.getSymName(), cluster.getSymName(),
+      schedulePolicy, partition.objective, partition.bound, partition.method);
+  symbols.insert(program, getOperation().getBody()->end());
+
+  builder.setInsertionPointToStart(&program.getBody().emplaceBlock());
+  int32_t number = 0;
+  for (const StageChoice &choice : partition.stages) {
+    int32_t begin = segments[choice.begin].begin;
+    int32_t end = segments[choice.end - 1].end;
+    Nanos forward = 0, backward = 0;
+    for (int32_t l = begin; l < end; ++l) {
+      const LayerTimes &times = costs.layers[l];
+      forward += times.forward[choice.option];
+      backward += times.inputGrad[choice.option] +
+                  times.weightGrad[choice.option];
+    }
+    int32_t count = problem.replicaOptions[choice.option];
+    std::vector<int32_t> devices(count);
+    std::iota(devices.begin(), devices.end(), choice.firstDevice);
+    pipe::StageOp::create(builder, graph.getLoc(), number++, begin, end,
+                          layers.layers[begin].name, layers.layers[end - 1].name,
+                          choice.begin, choice.end, count, devices, forward,
+                          backward, choice.transfer, choice.allReduce,
+                          choice.memory, choice.inFlight);
+  }
+}

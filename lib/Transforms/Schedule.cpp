@@ -1,0 +1,109 @@
+//===- Schedule.cpp - takt-schedule ---------------------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Gives every stage a role with its list of compute actions. It runs after stage
+// assignment and before communication, which follows the order of the actions.
+// Generators and verifier are in takt/Schedule.
+//
+//===----------------------------------------------------------------------===//
+#include "takt/Transforms/Passes.h"
+
+#include "Model/ModelBridge.h"
+#include "Pipe/PipeBridge.h"
+#include "takt/Schedule/Schedule.h"
+
+namespace takt {
+#define GEN_PASS_DEF_SCHEDULEPASS
+#include "takt/Transforms/Passes.h.inc"
+} // namespace takt
+
+using namespace takt;
+using mlir::failed;
+using mlir::success;
+
+namespace {
+
+struct SchedulePass : impl::SchedulePassBase<SchedulePass> {
+  using SchedulePassBase::SchedulePassBase;
+
+  void runOnOperation() override {
+    if (failed(run()))
+      signalPassFailure();
+  }
+
+  llvm::LogicalResult run();
+  llvm::LogicalResult reportUnknown(pipe::ProgramOp program);
+  /// Memory was reckoned for a number of micro-batches: holds the schedule more?
+  llvm::LogicalResult checkInFlight(pipe::ProgramOp program,
+                                    const Schedule &found);
+};
+
+} // namespace
+
+llvm::LogicalResult SchedulePass::reportUnknown(pipe::ProgramOp program) {
+  mlir::InFlightDiagnostic diag = program.emitError()
+                                  << "unknown schedule '" << schedule
+                                  << "'; known are ";
+  llvm::interleaveComma(scheduleNames(), diag, [&](const std::string &name) {
+    diag << "'" << name << "'";
+  });
+  return diag;
+}
+
+llvm::LogicalResult SchedulePass::checkInFlight(pipe::ProgramOp program,
+                                                const Schedule &found) {
+  for (pipe::StageOp stage : program.getStages()) {
+    int32_t peak = peakInFlight(found.roles[stage.getNumber()]);
+    if (peak <= stage.getInFlight())
+      continue;
+    mlir::InFlightDiagnostic diag =
+        stage.emitError() << "schedule '" << schedule << "' holds " << peak
+                          << " micro-batches on stage " << stage.getNumber()
+                          << ", whose memory was planned for "
+                          << stage.getInFlight();
+    diag.attachNote() << "assign stages with schedule-policy=" << schedule;
+    return diag;
+  }
+  return success();
+}
+
+llvm::LogicalResult SchedulePass::run() {
+  std::string error;
+  std::optional<pipe::ProgramParts> parts =
+      pipe::findProgram(getOperation(), error);
+  if (!parts)
+    return getOperation().emitError() << error;
+  pipe::ProgramOp program = parts->program;
+  if (!program.getRoles().empty())
+    return program.emitError() << "has a schedule already";
+
+  ScheduleProblem problem;
+  problem.stages = program.getStages().size();
+  problem.microBatches = model::exportTraining(parts->graph).microBatches;
+  if (std::optional<std::string> fault = problem.check())
+    return program.emitError() << *fault;
+  std::optional<Schedule> found = generateSchedule(schedule, problem);
+  if (!found)
+    return reportUnknown(program);
+  if (std::optional<std::string> fault = verify(problem, *found))
+    return program.emitError() << "schedule '" << schedule
+                               << "' fails its check: " << *fault;
+  if (failed(checkInFlight(program, *found)))
+    return mlir::failure();
+
+  auto builder = mlir::OpBuilder::atBlockEnd(&program.getBody().front());
+  int32_t number = 0;
+  for (const std::vector<Action> &actions : found->roles) {
+    pipe::RoleOp::create(builder, program.getLoc(), number,
+                         llvm::ArrayRef<int32_t>(number),
+                         pipe::importActions(actions, &getContext()),
+                         mlir::ArrayAttr());
+    ++number;
+  }
+  program.setSchedule(found->name);
+  return success();
+}
