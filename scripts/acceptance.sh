@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Runs the acceptance lines of a part in full: scripts/acceptance.sh N.
+# One PASS, FAIL or SKIP (why) a line, with its figure; exit 1 if any failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+part=${1:?usage: scripts/acceptance.sh PART}
+script=scripts/acceptance/part$part.py
+[ -f "$script" ] || { echo "acceptance: there is no part $part yet" >&2; exit 2; }
+scripts/setup.sh --with-torch
+exec python3 "$script"
