@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Model/ModelDialect.h"
+#include "takt/Frontend/Read.h" // limits
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -114,6 +115,9 @@ LogicalResult TrainingAttr::verify(
     return emitError() << "the global batch of " << globalBatch
                        << " samples is not a multiple of " << microBatches
                        << " micro-batches";
+  if (microBatches > kMaxMicroBatches)
+    return emitError() << microBatches << " micro-batches, allowed are "
+                       << kMaxMicroBatches;
   if (warmupSteps < 0 || totalSteps < 0)
     return emitError() << "numbers of steps must not be negative";
   for (Real real : {learningRate, momentum, beta1, beta2, epsilon, weightDecay,

@@ -176,7 +176,13 @@ Graph model::exportGraph(GraphOp graph) { return Unroller().run(graph); }
 
 int64_t GraphOp::numLayers() {
   int64_t total = 0;
-  visitLayers(*this, [&](LayerOpInterface, int64_t) { ++total; });
+  for (Operation &op : getBody().front()) {
+    if (isa<LayerOpInterface>(op))
+      ++total;
+    else if (auto repeat = dyn_cast<RepeatOp>(op))
+      total += int64_t(repeat.getCount()) *
+               int64_t(repeat.getBody().front().getOperations().size() - 1);
+  }
   return total;
 }
 

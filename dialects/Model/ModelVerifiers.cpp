@@ -11,17 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Model/ModelBridge.h"
+#include "takt/Frontend/Read.h" // limits
 
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace takt;
 using namespace takt::model;
-
-/// Repetitions of a block and elements of a tensor; beyond them byte counts and
-/// nanoseconds no longer fit their 64 bits.
-static constexpr int64_t kMaxRepetitions = 1 << 16;
-static constexpr int64_t kMaxElements = int64_t(1) << 48;
 
 /// A repeat around the op, or null.
 static RepeatOp enclosingRepeat(Operation *op) {
@@ -158,9 +154,9 @@ LogicalResult ParamOp::verify() {
 }
 
 LogicalResult RepeatOp::verify() {
-  if (getCount() < 1 || getCount() > kMaxRepetitions)
+  if (getCount() < 1 || getCount() > kMaxLayers)
     return emitOpError() << "repeats its block " << getCount()
-                         << " times, allowed are 1 to " << kMaxRepetitions;
+                         << " times, allowed are 1 to " << kMaxLayers;
   Type type = getInput().getType();
   Block &body = getBody().front();
   if (body.getNumArguments() != 1 || body.getArgument(0).getType() != type)
@@ -248,6 +244,9 @@ LogicalResult GraphOp::verify() {
 LogicalResult GraphOp::verifyRegions() {
   if (failed(verifyOptions(*this)))
     return failure();
+  if (numLayers() > kMaxLayers)
+    return emitOpError() << "has " << numLayers() << " layers, allowed are "
+                         << kMaxLayers;
   Graph graph = exportGraph(*this);
   for (const Layer &layer : graph.layers)
     if (llvm::is_contained(layer.inputs, -1))
