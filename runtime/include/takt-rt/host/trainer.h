@@ -1,0 +1,83 @@
+//===- trainer.h - all ranks of a plan as threads -----------------*- C++
+//-*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Trains from a plan in one process: a thread a rank, kept over the steps, each
+// stepping the interpreter over its `HostDevice`.
+//
+// A step begins on all ranks at one moment and ends when the last is done. Its
+// loss is the sum over micro-batches in order, within one over the replicas in
+// order, in double. Whatever fails on a rank stops all ranks and is thrown by
+// `step`; a step in which no rank completes anything for `timeoutSeconds` ends
+// with `Error` (Timeout), which names what each rank is held up in.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "takt-rt/checkpoint/safetensors.h"
+#include "takt-rt/core/interpreter.h"
+#include "takt-rt/core/plan.h"
+#include "takt-rt/data/source.h"
+#include "takt-rt/host/profile.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace takt::rt {
+
+struct TrainerOptions {
+  /// First values by global name; parameters not in it are drawn from the
+  /// plan's seed. Null: all are drawn.
+  const TensorMap *weights = nullptr;
+  double timeoutSeconds = 600;
+  bool trace = false; ///< fill `StepResult::records`
+  /// Keep the summed gradients of the first step, as the updates read them.
+  bool keepGradients = false;
+};
+
+struct StepResult {
+  int64_t step = 0; ///< counted from 0
+  double loss = 0;  ///< 0 when no role has a loss
+  Nanos time = 0;   ///< from the common start to the last rank's end
+  /// Of all ranks when tracing: by rank, in order of completion.
+  std::vector<Record> records;
+};
+
+class Trainer {
+public:
+  /// Plan and source must outlive the trainer. Throws `Error`: DoesNotFit when
+  /// this machine cannot run the plan, BadInput when a weight has another
+  /// shape.
+  Trainer(const Plan &plan, const Source &source,
+          const TrainerOptions &options = {});
+  ~Trainer();
+
+  /// Runs the next step. After an error no further step can be run.
+  StepResult step();
+
+  /// The parameters by global name.
+  TensorMap weights() const;
+  /// Summed gradients of the first step (with `keepGradients`).
+  TensorMap gradients() const;
+
+  /// Turns the clocks around every kernel on or off.
+  void setProfiling(bool on);
+  Profile profile() const;
+
+private:
+  class Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+/// Throws `Error` (BadInput) unless the tensors hold every parameter of the
+/// plan with its shape; returns the names of those that are no parameter.
+std::vector<std::string> checkWeights(const Plan &plan,
+                                      const TensorMap &tensors,
+                                      const std::string &file);
+
+} // namespace takt::rt
