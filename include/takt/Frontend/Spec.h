@@ -1,4 +1,4 @@
-//===- Spec.h - what the YAML files say --------------------------*- C++ -*-===//
+//===- Spec.h - what the YAML files say -------------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -37,8 +37,8 @@ struct ParamSpec {
 };
 
 /// A layer after expansion of the composite YAML layers: `attention` becomes
-/// linear (".qkv"), attention, linear (".proj"); `residual` becomes its body and
-/// an add. Value references are by name: a model input, or the `name` of an
+/// linear (".qkv"), attention, linear (".proj"); `residual` becomes its body
+/// and an add. Value references are by name: a model input, or the `name` of an
 /// earlier layer in the same or an enclosing scope.
 struct LayerSpec {
   LayerKind kind = LayerKind::Linear;
@@ -54,8 +54,8 @@ struct LayerSpec {
 };
 
 /// `count` equal blocks in a row. The body's first input is named
-/// `name + ".in"`; the body's last layer gives the next block its input. Outside,
-/// the block's result is known as `name`. Repeats do not nest.
+/// `name + ".in"`; the body's last layer gives the next block its input.
+/// Outside, the block's result is known as `name`. Repeats do not nest.
 struct RepeatSpec {
   std::string name;
   int64_t count = 1;
@@ -71,7 +71,7 @@ struct ItemSpec {
 };
 
 enum class DataKind : uint8_t {
-  Text,      ///< bytes of a text file: inputs `tokens`, `targets` shifted by one
+  Text, ///< bytes of a text file: inputs `tokens`, `targets` shifted by one
   Synthetic, ///< seeded normal values (float) or uniform ids (int)
 };
 
@@ -82,7 +82,7 @@ struct ModelSpec {
   std::vector<ItemSpec> items;
   rt::Training training;
   DataKind data = DataKind::Text;
-  SourceLoc loc;                          ///< of `model:`
+  SourceLoc loc;                           ///< of `model:`
   std::map<std::string, SourceLoc> places; ///< dotted key -> where it stands
 };
 
@@ -107,9 +107,9 @@ struct NodeGroupSpec {
   int64_t count = 1;
   std::string device; ///< name of a device kind
   int64_t devices = 1;
-  int64_t cores = 1;  ///< host cores, shared by the node's ranks
+  int64_t cores = 1; ///< host cores, shared by the node's ranks
   Bytes hostMemory = 0;
-  std::string link;   ///< link class inside the node
+  std::string link; ///< link class inside the node
   SourceLoc loc;
 };
 
