@@ -104,7 +104,7 @@ void RoleChecker::checkPools() {
     if (pool.base < 0 || pool.slotBytes < 0 || pool.count < 1 ||
         __builtin_mul_overflow(pool.slotBytes, Bytes(pool.count), &bytes) ||
         bytes > role.arenaBytes || pool.base > role.arenaBytes - bytes)
-      faults.add(at, "{} slots of {} bytes at {} leave the arena of {} bytes",
+      faults.add(at, "{} x {} bytes at {} leave the arena of {} bytes",
                  pool.count, pool.slotBytes, pool.base, role.arenaBytes);
     if (pool.base % kAlignment != 0 || pool.slotBytes % kAlignment != 0)
       faults.add(at, "base {} or slot size {} is not a multiple of {} bytes",
