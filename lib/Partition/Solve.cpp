@@ -1,0 +1,59 @@
+//===- Solve.cpp - the solver's door --------------------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A heuristic answer first, then the exact search that beats or proves it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BoxSearch.h"
+#include "Explain.h"
+#include "Feasible.h"
+#include "Heuristic.h"
+
+namespace takt {
+
+using namespace partition;
+
+PartitionResult solvePartition(const PartitionProblem &problem,
+                               int64_t workLimit) {
+  PartitionResult result;
+  if (auto fault = problem.check()) {
+    result.infeasible.reason = *fault;
+    return result;
+  }
+  const Chain chain(problem);
+  WorkMeter meter{0, workLimit};
+  Stages start;
+  if (chain.numOptions() > 0 && chain.exactStages() <= chain.maxStages())
+    start = bestUniform(chain, meter);
+  if (start.empty()) {
+    const Answer answer = findFeasible(chain, meter, start);
+    if (answer == Answer::OutOfWork) {
+      result.infeasible.reason =
+          "the work limit was reached before any assignment was found";
+      return result;
+    }
+    if (answer == Answer::No) {
+      result.infeasible = explain(problem, meter);
+      return result;
+    }
+  }
+  improve(chain, meter, start);
+
+  BoxSearch search(chain, meter);
+  search.run(std::move(start));
+  result.partition = chain.toPartition(search.stages());
+  result.partition->bound = search.bound();
+  result.partition->work = meter.done;
+  if (search.bound() < search.objective())
+    result.partition->method = "heuristic (work limit)";
+  else
+    result.partition->method = problem.cuts ? "given cuts" : "exact";
+  return result;
+}
+
+} // namespace takt
