@@ -33,7 +33,8 @@ static OptionalParseResult parseCosts(OpAsmParser &parser, ArrayAttr &costs) {
     if (parseEntry())
       return ParseResult::failure();
   } else if (succeeded(parser.parseOptionalKeyword("costs"))) {
-    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseEntry))
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                       parseEntry))
       return ParseResult::failure();
   } else {
     return std::nullopt;
@@ -126,22 +127,20 @@ ParseResult GraphOp::parse(OpAsmParser &parser, OperationState &result) {
   if (succeeded(parser.parseOptionalKeyword("cost_source")) &&
       parser.parseAttribute(props.cost_source))
     return failure();
-  return failure(
-      parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
-      parser.parseRegion(*result.addRegion(), args));
+  return failure(parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+                 parser.parseRegion(*result.addRegion(), args));
 }
 
 void GraphOp::print(OpAsmPrinter &p) {
   p << ' ';
   p.printSymbolName(getSymName());
   p << '(';
-  llvm::interleaveComma(llvm::zip(getBody().getArguments(), getInputs()), p,
-                        [&](auto pair) {
-                          p.printRegionArgument(std::get<0>(pair));
-                          p << ' ';
-                          p.printStrippedAttrOrType(
-                              cast<InputAttr>(std::get<1>(pair)));
-                        });
+  llvm::interleaveComma(
+      llvm::zip(getBody().getArguments(), getInputs()), p, [&](auto pair) {
+        p.printRegionArgument(std::get<0>(pair));
+        p << ' ';
+        p.printStrippedAttrOrType(cast<InputAttr>(std::get<1>(pair)));
+      });
   p << ')';
   p.increaseIndent();
   p.printNewline();
@@ -154,9 +153,9 @@ void GraphOp::print(OpAsmPrinter &p) {
   }
   if (StringAttr source = getCostSourceAttr())
     p << " cost_source " << source;
-  p.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(), {"sym_name", "inputs", "training", "data",
-                            "replica_options", "cost_source"});
+  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                     {"sym_name", "inputs", "training", "data",
+                                      "replica_options", "cost_source"});
   p.decreaseIndent();
   p << ' ';
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false);

@@ -32,8 +32,8 @@ class Model_Count<string value, string desc>
 def Model_InputAttr : Model_Attr<"Input", "input"> {
   let summary = "A model input that the data loader fills";
   let description = [{
-    Name, and for int32 inputs the number of classes: values lie in
-    `[0, classes)`; 0 or left out where it is not known. The shape is that of the
+    Name, and for int32 inputs the number of classes: values lie between 0 and
+    `classes - 1`; 0 or left out where it is not known. The shape is that of the
     graph's argument.
 
     Example: `#model.input<"tokens", classes = 256>`

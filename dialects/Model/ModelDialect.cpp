@@ -103,14 +103,16 @@ LogicalResult InitAttr::verify(EmitError emitError, InitKind, Real scale) {
   return success();
 }
 
-LogicalResult TrainingAttr::verify(
-    EmitError emitError, int64_t globalBatch, int32_t microBatches, uint64_t,
-    Optimizer, Real learningRate, Real momentum, Real beta1, Real beta2,
-    Real epsilon, Real weightDecay, LrSchedule, int64_t warmupSteps,
-    int64_t totalSteps, Real minLearningRate) {
+LogicalResult TrainingAttr::verify(EmitError emitError, int64_t globalBatch,
+                                   int32_t microBatches, uint64_t, Optimizer,
+                                   Real learningRate, Real momentum, Real beta1,
+                                   Real beta2, Real epsilon, Real weightDecay,
+                                   LrSchedule, int64_t warmupSteps,
+                                   int64_t totalSteps, Real minLearningRate) {
   if (globalBatch < 1 || microBatches < 1)
-    return emitError() << "the global batch and the number of micro-batches must "
-                          "be at least 1";
+    return emitError()
+           << "the global batch and the number of micro-batches must "
+              "be at least 1";
   if (globalBatch % microBatches != 0)
     return emitError() << "the global batch of " << globalBatch
                        << " samples is not a multiple of " << microBatches

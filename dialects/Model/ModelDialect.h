@@ -58,8 +58,8 @@ llvm::StringRef lastComponent(llvm::StringRef name);
 /// What holds for a layer by itself: name, costs, dimensions.
 llvm::LogicalResult verifyLayer(mlir::Operation *op);
 
-/// Parameters exist and are as often repeated as the layer; shapes are those that
-/// the layer library infers.
+/// Parameters exist and are as often repeated as the layer; shapes are those
+/// that the layer library infers.
 llvm::LogicalResult verifyShapes(mlir::Operation *op,
                                  mlir::SymbolTableCollection &symbolTable);
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Says what is trained: a graph of typed layers, its parameters and its training
-// settings.
+// Says what is trained: a graph of typed layers, its parameters and its
+// training settings.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TAKT_MODEL_DIALECT
@@ -22,13 +22,13 @@ def Model_Dialect : Dialect {
     parameters they use as symbols, and the training settings. Equal blocks in a
     row are one `model.repeat`.
 
-    Shapes are those of one sample: the batch belongs to the schedule. Every layer
-    op stands for its forward (F), input-gradient (I) and weight-gradient (W) work
-    at once, which `LayerOpInterface` describes; the `pipe` dialect orders that
-    work and does not copy the layers.
+    Shapes are those of one sample: the batch belongs to the schedule. Every
+    layer op stands for its forward (F), input-gradient (I) and weight-gradient
+    (W) work at once, which `LayerOpInterface` describes; the `pipe` dialect
+    orders that work and does not copy the layers.
 
-    The dialect holds no rule about shapes of its own. Its verifiers ask the layer
-    library (`takt/Layer/Graph.h`), as the YAML reader does.
+    The dialect holds no rule about shapes of its own. Its verifiers ask the
+    layer library (`takt/Layer/Graph.h`), as the YAML reader does.
   }];
   let cppNamespace = "::takt::model";
   let useDefaultAttributePrinterParser = 1;
@@ -53,6 +53,7 @@ def Model_Loss
     : Type<And<[Model_FloatTensor.predicate,
                 HasAnyRankOfPred<[0]>]>,
            "a float32 scalar", "::mlir::RankedTensorType">,
-      BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getF32Type())">;
+      BuildableType<"::mlir::RankedTensorType::get("
+                    "{}, $_builder.getF32Type())">;
 
 #endif // TAKT_MODEL_DIALECT

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The textual names of the runtime's enumerations, in the same order: the bridge
-// converts by value and asserts that both agree.
+// The textual names of the runtime's enumerations, in the same order: the
+// bridge converts by value and asserts that both agree.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TAKT_MODEL_ENUMS

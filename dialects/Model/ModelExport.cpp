@@ -82,7 +82,8 @@ void visitLayers(GraphOp graph, OnLayer onLayer, OnRepetition onRepetition,
 /// The layers alone.
 template <typename OnLayer>
 void visitLayers(GraphOp graph, OnLayer onLayer) {
-  visitLayers(graph, onLayer, [](RepeatOp, int64_t) {}, [](RepeatOp) {});
+  visitLayers(
+      graph, onLayer, [](RepeatOp, int64_t) {}, [](RepeatOp) {});
 }
 
 class Unroller {
@@ -155,8 +156,7 @@ private:
   /// Parameters stand in the order of their first use.
   int32_t paramIndex(StringRef symbol, int64_t k) {
     std::string name = nameOfRepetition(symbol, k);
-    auto [entry, isNew] =
-        params.insert({name, int32_t(graph.params.size())});
+    auto [entry, isNew] = params.insert({name, int32_t(graph.params.size())});
     if (isNew) {
       graph.params.push_back(describeParam(declared.lookup(symbol)));
       graph.params.back().name = std::move(name);
@@ -254,9 +254,9 @@ void model::annotateCosts(GraphOp graph, const CostTable &table) {
   size_t index = 0;
   visitLayers(graph, [&](LayerOpInterface layer, int64_t) {
     const LayerTimes &times = table.layers[index++];
-    costs[layer].push_back(CostAttr::get(
-        context, phase(times.forward), phase(times.inputGrad),
-        phase(times.weightGrad), times.update));
+    costs[layer].push_back(
+        CostAttr::get(context, phase(times.forward), phase(times.inputGrad),
+                      phase(times.weightGrad), times.update));
   });
   for (auto &[op, entries] : costs) {
     if (llvm::all_equal(entries))

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One op for each layer of the spec, repeats kept as one, parameters in front of
-// the layer or repeat that uses them first.
+// One op for each layer of the spec, repeats kept as one, parameters in front
+// of the layer or repeat that uses them first.
 //
 //===----------------------------------------------------------------------===//
 #include "Model/ModelBridge.h"
@@ -192,11 +192,11 @@ OwningOpRef<ModuleOp> Importer::run() {
   auto graph = GraphOp::create(
       builder, locOf(spec.loc), builder.getStringAttr(spec.name),
       builder.getArrayAttr(inputs), training(),
-      DataSourceAttr::get(context, DataSource(spec.data)),
-      DenseI64ArrayAttr(), StringAttr());
-  Block *body = builder.createBlock(
-      &graph.getBody(), {}, types,
-      SmallVector<Location>(types.size(), locOf(spec.loc)));
+      DataSourceAttr::get(context, DataSource(spec.data)), DenseI64ArrayAttr(),
+      StringAttr());
+  Block *body =
+      builder.createBlock(&graph.getBody(), {}, types,
+                          SmallVector<Location>(types.size(), locOf(spec.loc)));
   for (auto [input, arg] : llvm::zip(spec.inputs, body->getArguments()))
     outer[input.name] = arg;
 

@@ -26,13 +26,13 @@ def Model_LayerOpInterface : OpInterface<"LayerOpInterface"> {
     StaticInterfaceMethod<"The kind, which decides the kernels of F, I and W.",
       "::takt::LayerKind", "getLayerKind">,
     InterfaceMethod<[{
-        Name of the layer; inside a repeat it holds one `*` in place of the index
-        of the repetition.
+        Name of the layer; inside a repeat it holds one `*` in place of the
+        index of the repetition.
       }], "::llvm::StringRef", "getLayerName", (ins), "",
       "return $_op.getLayer();">,
     InterfaceMethod<"Symbols of the parameters, in the kind's order.",
       "::llvm::SmallVector<::mlir::FlatSymbolRefAttr>", "getParamRefs">,
-    InterfaceMethod<"Sets the fields that this kind has beside the common ones.",
+    InterfaceMethod<"Sets the fields that only this kind has.",
       "void", "describeInto", (ins "::takt::Layer &":$layer)>,
     InterfaceMethod<[{
         The layer as a plain struct, without value ids and parameter indices,

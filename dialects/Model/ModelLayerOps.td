@@ -18,8 +18,8 @@ include "Model/ModelInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 
-/// `refs`: accessors of the parameter symbols, in order; absent ones are dropped.
-/// `fields`: statements that set the kind's own fields of `layer`.
+/// `refs`: accessors of the parameter symbols, in order; absent ones are
+/// dropped. `fields`: statements that set the kind's own fields of `layer`.
 class Model_LayerOp<string mnemonic, string kind, string refs = "",
                     string fields = "(void)layer;", list<Trait> traits = []>
     : Model_Op<mnemonic, !listconcat(traits, [
@@ -54,8 +54,8 @@ def Model_EmbeddingOp : Model_LayerOp<"embedding", "Embedding",
                                       "getWeightAttr()"> {
   let summary = "Rows of a table, by id";
   let description = [{
-    F: `y[t] = weight[ids[t]]`. W adds `dy[t]` to row `ids[t]`. There is no I: ids
-    have no gradient.
+    F: `y[t] = weight[ids[t]]`. W adds `dy[t]` to row `ids[t]`. There is no I:
+    ids have no gradient.
 
     Example:
     ```mlir
@@ -93,7 +93,8 @@ def Model_PositionalEmbeddingOp
                        OptionalAttr<Model_CostArray>:$cost);
   let results = (outs Model_Tensor:$output);
   let assemblyFormat = [{
-    $layer $x `weight` $weight attr-dict `:` type($output) (custom<Costs>($cost)^)?
+    $layer $x `weight` $weight attr-dict `:` type($output)
+    (custom<Costs>($cost)^)?
   }];
 }
 
@@ -156,9 +157,10 @@ def Model_AttentionOp
                 "arXiv 1706.03762)";
   let description = [{
     Takes rows of queries, keys and values side by side, `[positions, 3 width]`;
-    the projections before and after are `model.linear` ops. F:
+    the projections before and after are `model.linear` ops. F computes
     `softmax(q k^T / sqrt(width / heads)) v` per head, where position t sees
-    positions up to t. I recomputes the scores from the log-sum-exp that F saves.
+    positions up to t. I recomputes the scores from the log-sum-exp that F
+    saves.
 
     Example:
     ```mlir
@@ -233,8 +235,8 @@ class Model_LossOp<string mnemonic, string kind>
 def Model_CrossEntropyOp : Model_LossOp<"cross_entropy", "CrossEntropy"> {
   let summary = "Mean negative log-likelihood of the target classes";
   let description = [{
-    Logits `[.., classes]` and int32 targets `[..]`; the loss is the mean over all
-    rows of the global batch, in nats.
+    Logits `[.., classes]` and int32 targets `[..]`; the loss is the mean over
+    all rows of the global batch, in nats.
 
     Example:
     ```mlir

@@ -24,11 +24,11 @@ def Model_GraphOp : Model_Op<"graph", [
   ]> {
   let summary = "A model: inputs, parameters, layers, training settings";
   let description = [{
-    The block's arguments are the model inputs. It holds the parameters as symbols
-    and the layers in execution order, and ends in `model.output`. Costs are those
-    of its layers; what they share stands here: `replica_options`, ascending
-    divisors of the micro-batch size, and `cost_source`, which says whether they
-    are a roofline or were measured.
+    The block's arguments are the model inputs. It holds the parameters as
+    symbols and the layers in execution order, and ends in `model.output`. Costs
+    are those of its layers; what they share stands here: `replica_options`,
+    ascending divisors of the micro-batch size, and `cost_source`, which says
+    whether they are a roofline or were measured.
 
     Example:
     ```mlir
@@ -88,7 +88,8 @@ def Model_ParamOp : Model_Op<"param", [
 }
 
 def Model_RepeatOp : Model_Op<"repeat", [
-    HasParent<"::takt::model::GraphOp">, SingleBlock, AllTypesMatch<["input", "output"]>,
+    HasParent<"::takt::model::GraphOp">, SingleBlock,
+    AllTypesMatch<["input", "output"]>,
     DeclareOpInterfaceMethods<OpAsmOpInterface,
                               ["getAsmResultNames", "getAsmBlockArgumentNames"]>
   ]> {
@@ -96,8 +97,8 @@ def Model_RepeatOp : Model_Op<"repeat", [
   let description = [{
     The argument is the output of the previous repetition, at first `input`; the
     result is the output of the last. The names of the body's layers and
-    parameters hold a `*` in place of the index, which counts from 0. A parameter
-    without `*` is shared by all repetitions. Repeats do not nest.
+    parameters hold a `*` in place of the index, which counts from 0. A
+    parameter without `*` is shared by all repetitions. Repeats do not nest.
 
     Example:
     ```mlir

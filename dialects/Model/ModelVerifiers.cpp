@@ -47,8 +47,8 @@ static LogicalResult verifyStar(Operation *op, StringRef what, StringRef name,
     return op->emitOpError() << what << " '" << name
                              << "' needs one '*' for the repetition's index";
   if (!repeated && stars != 0)
-    return op->emitOpError() << what << " '" << name
-                             << "' has a '*' outside a repeat";
+    return op->emitOpError()
+           << what << " '" << name << "' has a '*' outside a repeat";
   return success();
 }
 
@@ -85,7 +85,8 @@ LogicalResult model::detail::verifyLayer(Operation *op) {
   return verifyCosts(layer);
 }
 
-/// The parameter behind a reference, as often repeated as the layer that uses it.
+/// The parameter behind a reference, as often repeated as the layer that uses
+/// it.
 static FailureOr<rt::Param> lookUpParam(Operation *op, FlatSymbolRefAttr ref,
                                         SymbolTableCollection &symbols) {
   auto param = symbols.lookupNearestSymbolFrom<ParamOp>(op, ref);
@@ -114,7 +115,7 @@ static FailureOr<rt::Param> lookUpParam(Operation *op, FlatSymbolRefAttr ref,
 }
 
 LogicalResult model::detail::verifyShapes(Operation *op,
-                                   SymbolTableCollection &symbols) {
+                                          SymbolTableCollection &symbols) {
   auto layerOp = cast<LayerOpInterface>(op);
   Layer layer = layerOp.describe();
   std::vector<rt::Param> params;
@@ -165,9 +166,9 @@ LogicalResult RepeatOp::verify() {
   if (!yield)
     return emitOpError("must end in 'model.yield'");
   if (yield.getValue().getType() != type) {
-    InFlightDiagnostic diag =
-        emitOpError() << "starts from " << type << " but yields "
-                      << yield.getValue().getType();
+    InFlightDiagnostic diag = emitOpError()
+                              << "starts from " << type << " but yields "
+                              << yield.getValue().getType();
     diag.attachNote(yield.getLoc()) << "yielded here";
     return diag;
   }
@@ -225,13 +226,15 @@ LogicalResult GraphOp::verify() {
     auto type = dyn_cast<RankedTensorType>(arg.getType());
     if (!type || !type.hasStaticShape() ||
         !(type.getElementType().isF32() || type.getElementType().isInteger(32)))
-      return emitOpError() << "input '" << input.getLabel() << "' has type "
-                           << arg.getType()
-                           << ", allowed are f32 and i32 tensors of static shape";
-    if (failed(verifyDimensions(*this, type, "input '" + input.getLabel() + "'")))
+      return emitOpError()
+             << "input '" << input.getLabel() << "' has type " << arg.getType()
+             << ", allowed are f32 and i32 tensors of static shape";
+    if (failed(
+            verifyDimensions(*this, type, "input '" + input.getLabel() + "'")))
       return failure();
     if (!names.insert(input.getLabel()).second)
-      return emitOpError() << "has two inputs named '" << input.getLabel() << "'";
+      return emitOpError() << "has two inputs named '" << input.getLabel()
+                           << "'";
   }
   if (!isa<OutputOp>(body.getTerminator()))
     return emitOpError("must end in 'model.output'");

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Gives every layer the times of its phases, from a roofline of the cluster's
-// devices or from a profile. The first pass: all later ones weigh layers by what
-// it writes. The figures themselves come from lib/Cost.
+// devices or from a profile. The first pass: all later ones weigh layers by
+// what it writes. The figures themselves come from lib/Cost.
 //
 //===----------------------------------------------------------------------===//
 #include "Model/ModelBridge.h"
@@ -47,8 +47,7 @@ std::optional<DeviceKindSpec> onlyDeviceKind(pipe::ClusterOp op,
   for (const NodeGroupSpec &nodes : cluster.nodes)
     if (nodes.device != name) {
       op.emitError() << "devices of different kinds, '" << name << "' and '"
-                     << nodes.device
-                     << "', have no common cost of a layer";
+                     << nodes.device << "', have no common cost of a layer";
       return std::nullopt;
     }
   auto kind = llvm::find_if(cluster.devices, [&](const DeviceKindSpec &device) {
@@ -90,8 +89,8 @@ LogicalResult reportMissing(model::GraphOp graph, const Graph &model,
   size_t notes = 0;
   for (size_t i = 0; i < places.size() && notes < kMaxNotes; ++i)
     if (llvm::is_contained(missing, model.layers[i].name)) {
-      diag.attachNote(places[i]) << "no times of '" << model.layers[i].name
-                                 << "'";
+      diag.attachNote(places[i])
+          << "no times of '" << model.layers[i].name << "'";
       ++notes;
     }
   return failure();
@@ -123,7 +122,8 @@ struct AnnotateCosts : takt::impl::AnnotateCostsPassBase<AnnotateCosts> {
     if (profile.empty()) {
       costs = rooflineCosts(model, training, *device, options);
     } else {
-      std::optional<ProfileSpec> measured = loadProfile(getOperation(), profile);
+      std::optional<ProfileSpec> measured =
+          loadProfile(getOperation(), profile);
       if (!measured)
         return failure();
       std::vector<std::string> missing;

@@ -25,8 +25,8 @@ void takt::buildTaktPipeline(OpPassManager &manager,
   costs.profile = options.profile;
   manager.addPass(createAnnotateCostsPass(costs));
 
-  // Before the schedule, which needs the number of stages. The schedule's name is
-  // given here too: it decides how many micro-batches memory must hold.
+  // Before the schedule, which needs the number of stages. The schedule's name
+  // is given here too: it decides how many micro-batches memory must hold.
   AssignStagesPassOptions stages;
   stages.stages = options.stages;
   stages.maxStages = options.maxStages;
@@ -74,8 +74,9 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
 
 void takt::registerTaktPipeline() {
   PassPipelineRegistration<TextOptions>(
-      "takt-pipeline", "From a costless model and a cluster to a program with "
-                       "communication",
+      "takt-pipeline",
+      "From a costless model and a cluster to a program with "
+      "communication",
       [](OpPassManager &manager, const TextOptions &text) {
         PipelineOptions options;
         options.profile = text.profile;

@@ -22,6 +22,6 @@ int main(int argc, char **argv) {
                   takt::coll::CollDialect>();
   takt::registerTaktPasses();
   takt::registerTaktPipeline();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
-      argc, argv, "Takt's dialects and passes\n", registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "Takt's dialects and passes\n", registry));
 }

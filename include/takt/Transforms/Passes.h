@@ -1,4 +1,4 @@
-//===- Passes.h - the passes of the compiler ---------------------*- C++ -*-===//
+//===- Passes.h - the passes of the compiler --------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

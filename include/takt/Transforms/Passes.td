@@ -31,8 +31,8 @@ def AnnotateCostsPass : Pass<"takt-annotate-costs", "::mlir::ModuleOp"> {
     2009); with `profile` they are the measured times of that file, scaled to
     each replica's share of the samples. Profiled layers state their own.
 
-    Afterwards every layer has a cost with as many entries per phase as the graph
-    has replica options. Nothing else changes.
+    Afterwards every layer has a cost with as many entries per phase as the
+    graph has replica options. Nothing else changes.
 
     Reports: no graph or cluster, or more than one; devices of different kinds;
     a profile that cannot be read, or lacks a layer of the model (each missing
@@ -57,8 +57,8 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     Solves stage assignment on the chain of segments exactly, with stage
     replicas and per-stage memory (objective and method: `takt/Partition`), or
     evaluates the cuts that the options give. Writes the answer as `pipe` IR:
-    stages with layers, replicas, devices and predicted times, with the objective
-    and its proven lower bound.
+    stages with layers, replicas, devices and predicted times, with the
+    objective and its proven lower bound.
 
     Afterwards the stages cover the layers once and in order, and no device is
     used twice. The graph and the cluster stay as they are.
@@ -98,8 +98,8 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
     Afterwards every micro-batch passes every stage forward once and backward
     once, and the lists can run to the end. Stages and costs stay as they are.
 
-    Reports: no stages; an unknown schedule, with the known ones; a list that the
-    verifier refuses, with the action that breaks the rule.
+    Reports: no stages; an unknown schedule, with the known ones; a list that
+    the verifier refuses, with the action that breaks the rule.
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"\"1f1b\"",

@@ -25,11 +25,11 @@ namespace takt {
 
 /// What a user may decide; the defaults leave everything to the compiler.
 struct PipelineOptions {
-  std::string profile;          ///< file of measured costs; empty: roofline
-  int64_t stages = 0;           ///< exact number; 0: free
-  int64_t maxStages = 0;        ///< 0: no limit
-  std::vector<int64_t> cuts;    ///< segments before which a stage ends
-  int64_t replicas = 0;         ///< of every stage; 0: free
+  std::string profile;           ///< file of measured costs; empty: roofline
+  int64_t stages = 0;            ///< exact number; 0: free
+  int64_t maxStages = 0;         ///< 0: no limit
+  std::vector<int64_t> cuts;     ///< segments before which a stage ends
+  int64_t replicas = 0;          ///< of every stage; 0: free
   std::string schedule = "1f1b"; ///< "1f1b" or "gpipe"
   int64_t workLimit = int64_t(4) << 30; ///< of stage assignment
 };
