@@ -14,7 +14,7 @@
 
 include "mlir/IR/OpBase.td"
 
-def Model_LayerOpInterface : OpInterface<"LayerOpInterface"> {
+def LayerOpInterface : OpInterface<"LayerOpInterface"> {
   let cppNamespace = "::takt::model";
   let description = [{
     A layer: some inputs, one output, some parameters. F computes the output, I

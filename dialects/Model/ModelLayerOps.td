@@ -26,7 +26,7 @@ class Model_LayerOp<string mnemonic, string kind, string refs = "",
         ParentOneOf<["::takt::model::GraphOp", "::takt::model::RepeatOp"]>,
         DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
         DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-        Model_LayerOpInterface])> {
+        LayerOpInterface])> {
   let extraClassDeclaration = [{
     static ::takt::LayerKind getLayerKind() {
       return ::takt::LayerKind::}] # kind # [{;
