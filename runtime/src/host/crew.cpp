@@ -13,6 +13,7 @@
 #include "crew.h"
 
 #include "takt-rt/core/error.h"
+#include "takt-rt/core/hang.h"
 
 #include <fmt/format.h>
 
@@ -175,51 +176,43 @@ Nanos Crew::runStep(int64_t step) {
 // What a hang looks like
 //===----------------------------------------------------------------------===//
 
+/// The lanes of a rank with an instruction under way.
 std::string Crew::rankReport(int32_t index) const {
   const Rank &rank = *ranks[index];
   const Role &role = plan.roles[plan.roleOf(index)];
   std::string text;
   for (size_t i = 0; i < role.lanes.size(); ++i) {
-    const Lane &lane = role.lanes[i];
-    uint32_t count = rank.interpreter->count(i);
-    if (count == lane.instrs.size())
+    int64_t at = rank.interpreter->underWay(i);
+    if (at < 0)
       continue;
-    const Instr &instr = lane.instrs[count];
-    text += fmt::format("\n  rank {} lane '{}' at {} of {}: ", index, lane.name,
-                        count, lane.instrs.size());
-    if (rank.interpreter->underWay(i) >= 0) {
-      std::string peer = rank.device->waitingFor(i);
-      text += fmt::format("{} under way{}", actionText(plan, role, instr),
-                          peer.empty() ? "" : ", waits for " + peer);
-      continue;
-    }
-    text += fmt::format("{} not begun", actionText(plan, role, instr));
-    for (uint32_t w = instr.waitBegin; w < instr.waitEnd; ++w) {
-      const Wait &wait = lane.waits[w];
-      if (rank.interpreter->count(wait.lane) < wait.count)
-        text += fmt::format(", waits for {} of lane '{}'", wait.count,
-                            role.lanes[wait.lane].name);
-    }
+    std::string peer = rank.device->waitingFor(i);
+    text += fmt::format("\n  rank {} lane '{}': {} ({} of {}) under way{}",
+                        index, role.lanes[i].name,
+                        actionText(plan, role, role.lanes[i].instrs[at]),
+                        at + 1, role.lanes[i].instrs.size(),
+                        peer.empty() ? "" : ", waits for " + peer);
   }
-  return text;
+  return text.empty() ? fmt::format("\n  rank {}: nothing under way", index)
+                      : text;
 }
 
+/// The chain of who waits for whom, then every rank that is not finished.
 std::string Crew::hangReport(int64_t step) const {
   constexpr int32_t kMostRanks = 16;
-  std::string text = fmt::format("nothing moved for {:g} s in step {}",
-                                 timeoutSeconds, step + 1);
-  int32_t named = 0, stuck = 0;
+  std::vector<const Interpreter *> interpreters;
+  std::vector<int32_t> stuck;
   for (int32_t r = 0; r < size(); ++r) {
-    if (ranks[r]->interpreter->finished())
-      continue;
-    ++stuck;
-    if (named == kMostRanks)
-      continue;
-    ++named;
-    text += rankReport(r);
+    interpreters.push_back(ranks[r]->interpreter.get());
+    if (!interpreters.back()->finished())
+      stuck.push_back(r);
   }
-  if (stuck > named)
-    text += fmt::format("\n  and {} more ranks", stuck - named);
+  std::string text =
+      fmt::format("nothing moved for {:g} s in step {}: {}", timeoutSeconds,
+                  step + 1, explainHang(plan, interpreters));
+  for (size_t i = 0; i < stuck.size() && i < kMostRanks; ++i)
+    text += rankReport(stuck[i]);
+  if (stuck.size() > kMostRanks)
+    text += fmt::format("\n  and {} more ranks", stuck.size() - kMostRanks);
   return text;
 }
 
