@@ -63,7 +63,7 @@ std::optional<ProfileSpec> loadProfile(ModuleOp module,
   std::optional<ProfileSpec> profile = readProfile(file, diags);
   for (const takt::Diagnostic &fault : diags.all()) {
     Location loc = module.getLoc();
-    if (fault.loc.line > 0)
+    if (!fault.loc.file.empty())
       loc = FileLineColLoc::get(module.getContext(), fault.loc.file,
                                 fault.loc.line, fault.loc.column);
     if (fault.severity == Severity::Error)
