@@ -1,0 +1,186 @@
+//===- run.cpp - one run of a plan ----------------------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Puts together plan, data, weights and trainer, and runs the steps.
+//
+//===----------------------------------------------------------------------===//
+
+#include "run.h"
+
+#include "outputs.h"
+#include "report.h"
+
+#include "takt-rt/checkpoint/safetensors.h"
+#include "takt-rt/core/clock.h"
+#include "takt-rt/core/error.h"
+#include "takt-rt/core/file.h"
+#include "takt-rt/core/summary.h"
+#include "takt-rt/data/source.h"
+#include "takt-rt/host/trainer.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+
+namespace takt::run {
+
+using rt::Error;
+using rt::ExitCode;
+
+namespace {
+constexpr int64_t kSteps = 100;
+constexpr int64_t kProfileSteps = 20;
+
+/// For runs without steps, which only move weights.
+class NoSource : public rt::Source {
+public:
+  void fill(const rt::InputInfo &, int64_t, int64_t, void *) const override {
+    throw Error("there is no data", ExitCode::Internal);
+  }
+};
+
+std::unique_ptr<rt::Source> openSource(const RunOptions &options,
+                                       const rt::Plan &plan, int64_t steps) {
+  if (!options.data.empty())
+    return rt::openText(plan, options.data);
+  if (steps == 0)
+    return std::make_unique<NoSource>();
+  if (rt::isTextModel(plan) && !options.synthetic)
+    throw Error(fmt::format("model '{}' learns from a text: name one with "
+                            "'--data FILE' (any file of bytes will do), or "
+                            "take random samples with '--synthetic'",
+                            plan.model),
+                ExitCode::Usage);
+  return rt::syntheticSource(plan);
+}
+
+/// A run in progress: the pieces that every step touches.
+class Run {
+public:
+  explicit Run(const RunOptions &options);
+  void train();
+
+private:
+  bool wantsPictures() const {
+    return !options.trace.empty() || !options.timeline.empty();
+  }
+  void dryRun();
+  void load();
+  void runSteps(rt::Trainer &trainer);
+  void leaveFiles(rt::Trainer &trainer);
+  void say(const std::string &text) const {
+    if (!options.quiet && !options.json)
+      std::cout << text << std::flush;
+  }
+
+  const RunOptions &options;
+  rt::Plan plan;
+  rt::Simulation predicted;
+  rt::TensorMap weights;
+  int64_t steps = 0;
+  TypicalStep typical;
+};
+
+Run::Run(const RunOptions &options)
+    : options(options), plan(rt::readPlan(options.plan)) {
+  if (options.seed)
+    plan.training.seed = *options.seed;
+  steps =
+      options.steps.value_or(options.profile.empty() ? kSteps : kProfileSteps);
+  if (!options.profile.empty() && steps <= kWarmUpSteps)
+    throw Error(fmt::format("'--profile' leaves out {} steps: run more than "
+                            "that",
+                            kWarmUpSteps),
+                ExitCode::Usage);
+  if (!options.dumpGradients.empty() && steps == 0)
+    throw Error("'--dump-gradients' needs a step", ExitCode::Usage);
+}
+
+void Run::load() {
+  if (options.loadWeights.empty())
+    return;
+  weights = rt::readSafetensors(options.loadWeights);
+  for (const std::string &name :
+       rt::checkWeights(plan, weights, options.loadWeights))
+    std::cerr << fmt::format("takt-run: warning: '{}' holds '{}', which is no "
+                             "parameter of model '{}'\n",
+                             options.loadWeights, name, plan.model);
+}
+
+void Run::dryRun() {
+  if (options.dryRun == "cuda")
+    throw Error("this takt-run was built without cuda: '--dry-run=host' is "
+                "what it can do",
+                ExitCode::DoesNotFit);
+  Report report(plan, predicted.makespan);
+  if (options.json)
+    std::cout << report.json();
+  say(fmt::format("dry run: {} instructions, predicted step {:.3f} ms\n",
+                  predicted.records.size(), double(predicted.makespan) * 1e-6));
+  rt::Runs runs;
+  runs.predicted = std::move(predicted.records);
+  writePictures(options, plan, runs);
+}
+
+void Run::train() {
+  checkOutputs(options);
+  predicted = rt::simulate(plan);
+  say(rt::printText(rt::summarize(plan)));
+  if (!options.dryRun.empty())
+    return dryRun();
+  load();
+  std::unique_ptr<rt::Source> source = openSource(options, plan, steps);
+  rt::TrainerOptions trainerOptions;
+  trainerOptions.weights = options.loadWeights.empty() ? nullptr : &weights;
+  trainerOptions.timeoutSeconds = options.timeoutSeconds;
+  trainerOptions.trace = wantsPictures();
+  trainerOptions.keepGradients = !options.dumpGradients.empty();
+  rt::Trainer trainer(plan, *source, trainerOptions);
+  weights.clear();
+  runSteps(trainer);
+  leaveFiles(trainer);
+}
+
+void Run::runSteps(rt::Trainer &trainer) {
+  Report report(plan, predicted.makespan);
+  LossLog log(options.logLosses);
+  say("\n" + report.header());
+  for (int64_t step = 0; step < steps; ++step) {
+    if (step == kWarmUpSteps && !options.profile.empty())
+      trainer.setProfiling(true);
+    rt::StepResult result = trainer.step();
+    report.add(result);
+    log.add(result.loss);
+    say(report.lastLine());
+    if (step == 0 && !options.dumpGradients.empty())
+      rt::writeSafetensors(options.dumpGradients, trainer.gradients(),
+                           {{"content", "gradients of step 1"}});
+    if (wantsPictures())
+      typical.add(std::move(result));
+  }
+  say(report.closing());
+  if (options.json)
+    std::cout << report.json();
+}
+
+void Run::leaveFiles(rt::Trainer &trainer) {
+  if (!options.saveWeights.empty())
+    rt::writeSafetensors(
+        options.saveWeights, trainer.weights(),
+        {{"model", plan.model}, {"steps", std::to_string(steps)}});
+  if (!options.profile.empty())
+    rt::writeFile(options.profile, rt::formatProfile(plan, trainer.profile()));
+  rt::Runs runs;
+  runs.predicted = std::move(predicted.records);
+  runs.measured = typical.records();
+  writePictures(options, plan, runs);
+}
+} // namespace
+
+void run(const RunOptions &options) { Run(options).train(); }
+
+} // namespace takt::run

@@ -1,0 +1,37 @@
+//===- run.h - one run of a plan ----------------------------------*- C++
+//-*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// What the command line of takt-run asks for, and doing it.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace takt::run {
+
+struct RunOptions {
+  std::string plan;             ///< path; "-" is standard input
+  std::optional<int64_t> steps; ///< default 100; 20 with `profile`
+  std::string data;             ///< text file
+  bool synthetic = false;       ///< random samples, whatever the model
+  std::optional<uint64_t> seed; ///< instead of the plan's
+  double timeoutSeconds = 600;
+  std::string dryRun; ///< "", "host", "cuda"
+  std::string loadWeights, saveWeights, dumpGradients;
+  std::string profile, trace, timeline, logLosses;
+  bool json = false;
+  bool quiet = false;
+};
+
+/// Runs and reports on standard output; throws `rt::Error`.
+void run(const RunOptions &options);
+
+} // namespace takt::run
