@@ -31,8 +31,15 @@ for dialect in Model Pipe Coll; do
     "dialects/$dialect/${dialect}Ops.td"
 done
 generate passes.md -gen-pass-doc include/takt/Transforms/Passes.td
-sed -i '/^<!--/a \\n# Passes\n\nIn the order in which they run: annotate-costs, assign-stages, schedule,\ninsert-comms.' \
-  "$out/passes.md"
+{
+  echo '# Passes'
+  echo
+  echo 'In the order in which they run: `-takt-annotate-costs`,'
+  echo '`-takt-assign-stages`, `-takt-schedule`, `-takt-insert-comms`.'
+  echo '`-takt-pipeline` runs them all.'
+  echo
+} | cat - "$out/passes.md" >"$out/passes.tmp"
+mv "$out/passes.tmp" "$out/passes.md"
 
 if [ "$out" != "$reference" ]; then
   status=0
