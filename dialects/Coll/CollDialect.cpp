@@ -65,8 +65,10 @@ LogicalResult ChannelOp::verify() {
   if (getBytes() < 0)
     return emitOpError() << "has a negative size: " << getBytes() << " bytes";
   FailureOr<RoleOp> from = findRole(*this, getFrom());
+  if (failed(from))
+    return failure();
   FailureOr<RoleOp> to = findRole(*this, getTo());
-  if (failed(from) || failed(to))
+  if (failed(to))
     return failure();
 
   LaneKind sendKind = forward ? LaneKind::SendAct : LaneKind::SendGrad;
@@ -108,11 +110,11 @@ LogicalResult TieOp::verify() {
   int32_t stages = cast<ProgramOp>((*this)->getParentOp()).getStages().size();
   int32_t last = -1;
   for (int32_t stage : getStages()) {
+    if (stage < 0 || stage >= stages)
+      return emitOpError() << "names stage " << stage << " of " << stages;
     if (stage <= last)
       return emitOpError() << "names stage " << stage << " after stage " << last
                            << "; stages ascend";
-    if (stage >= stages)
-      return emitOpError() << "names stage " << stage << " of " << stages;
     last = stage;
   }
   return success();
