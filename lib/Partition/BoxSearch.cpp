@@ -112,23 +112,18 @@ void BoxSearch::split(const Box &box, const Limits &corner) {
   addHalves(beside, second);
 }
 
-bool BoxSearch::solveRelaxed(const Limits &limits) {
-  return relaxation.solve(limits, lambda, meter);
-}
-
 /// Where the relaxed solution lies in the box.
 Limits BoxSearch::relaxedCorner(const Box &box) const {
   Limits corner = box.low;
   for (const Stage &stage : relaxation.stages()) {
     if (weight() > 0)
-      corner.time = std::max(
-          {corner.time, chain.time(stage.begin, stage.end, stage.option),
-           stage.end < chain.size()
-               ? chain.leastTransfer(stage.end, stage.option)
-               : 0});
-    corner.reduce =
-        std::max(corner.reduce,
-                 chain.leastReduce(stage.begin, stage.end, stage.option));
+      corner.time = std::max({corner.time,
+                              chain.time(stage.begin, stage.end, stage.option),
+                              stage.end < chain.size()
+                                  ? chain.leastTransfer(stage.end, stage.option)
+                                  : 0});
+    corner.reduce = std::max(
+        corner.reduce, chain.leastReduce(stage.begin, stage.end, stage.option));
   }
   return corner;
 }
@@ -136,7 +131,7 @@ Limits BoxSearch::relaxedCorner(const Box &box) const {
 void BoxSearch::process(Box box) {
   if (!shrink(box))
     return;
-  if (!solveRelaxed(box.high)) {
+  if (!relaxation.solve(box.high, meter)) {
     if (meter.exhausted())
       unresolved = std::min(unresolved, box.bound);
     return;

@@ -1,4 +1,5 @@
-//===- BoxSearch.h - branch and bound over limits -----------------*- C++ -*-===//
+//===- BoxSearch.h - branch and bound over limits -----------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -58,7 +59,6 @@ private:
   void split(const Box &box, const Limits &corner);
   void process(Box box);
   void searchLabels(const Box &box, Limits &corner);
-  bool solveRelaxed(const Limits &limits);
   Limits relaxedCorner(const Box &box) const;
 
   const Chain &chain;
@@ -68,7 +68,6 @@ private:
   LabelSearch labels;
   std::set<Box> open;
   int64_t created = 0;
-  double lambda = 0;
   Stages best;
   Nanos bestTotal = kNever;
   Nanos unresolved = kNever; ///< least bound of what was given up

@@ -56,8 +56,7 @@ void Chain::buildOptions() {
     most = std::min(most, exact);
   // Devices beyond this stay idle in every assignment.
   const int64_t useful = counts.empty() ? 0 : int64_t(most) * counts.back();
-  deviceLimit =
-      source.useAllDevices ? devices : std::min(devices, useful);
+  deviceLimit = source.useAllDevices ? devices : std::min(devices, useful);
 
   const int64_t node = source.cluster.devicesPerNode;
   oneNode = devices <= node;
@@ -215,9 +214,9 @@ Score Chain::score(const Stages &stages) const {
     }
     score.sum += time + across;
     score.slowest = std::max({score.slowest, time, across});
-    score.reduce = std::max(
-        score.reduce, reduce(stage.begin, stage.end, stage.option,
-                             crosses(position, own)));
+    score.reduce =
+        std::max(score.reduce, reduce(stage.begin, stage.end, stage.option,
+                                      crosses(position, own)));
     position += own;
   }
   const bool allowed =

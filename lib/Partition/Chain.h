@@ -1,4 +1,5 @@
-//===- Chain.h - a partition problem made fast to ask -------------*- C++ -*-===//
+//===- Chain.h - a partition problem made fast to ask -------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -20,6 +21,7 @@
 
 #include "takt/Partition/Problem.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace takt::partition {
@@ -88,8 +90,7 @@ public:
   }
 
   /// Gradient all-reduce and update of a stage.
-  Nanos reduce(int32_t begin, int32_t end, int32_t option,
-               bool network) const;
+  Nanos reduce(int32_t begin, int32_t end, int32_t option, bool network) const;
   /// The least any position gives.
   Nanos leastReduce(int32_t begin, int32_t end, int32_t option) const;
 
@@ -149,8 +150,8 @@ private:
 
   using Table = std::vector<std::vector<int64_t>>; ///< by option, group
   Table timeSums, updateSums, savedSums;
-  Table outputs;                     ///< share that crosses before a group
-  std::vector<Bytes> stateSums;      ///< weights, gradients, optimizer state
+  Table outputs;                ///< share that crosses before a group
+  std::vector<Bytes> stateSums; ///< weights, gradients, optimizer state
   std::vector<Bytes> gradientSums;
   std::vector<bool> gradientCrosses; ///< over the boundary before a group
   Table transfers[2];                ///< by network, option, boundary

@@ -63,14 +63,12 @@ private:
       return fmt::format("{} stages are asked for, but at most {} are allowed",
                          chain.exactStages(), problem.maxStages);
     if (chain.exactStages() > chain.maxStages())
-      return fmt::format("{} stages of at least {} devices each need {}, there "
-                         "are {}",
-                         chain.exactStages(), chain.replicas(0),
+      return fmt::format("{} stages of at least {} each need {}, there are {}",
+                         chain.exactStages(),
+                         plural(chain.replicas(0), "device"),
                          int64_t(chain.exactStages()) * chain.replicas(0),
                          problem.cluster.devices);
-    PartitionProblem unlimited = problem;
-    unlimited.cluster.memory = 0;
-    if (!chain.memoryLimited() || !feasible(unlimited))
+    if (problem.useAllDevices && !addsUp())
       return fmt::format("no choice of replicas ({}) for {}{} adds up to all "
                          "{} devices",
                          fmt::join(possibleReplicas(), ", "),
@@ -80,16 +78,27 @@ private:
     return memoryReason();
   }
 
+  /// Whether some stages use all devices, memory aside.
+  bool addsUp() {
+    PartitionProblem unlimited = problem;
+    unlimited.cluster.memory = 0;
+    return feasible(unlimited);
+  }
+
   std::string optionsReason() const {
-    if (problem.replicas)
-      return fmt::format(
-          "{} are asked for, but possible on {} are only {}",
-          plural(*problem.replicas, "replica"),
-          plural(problem.cluster.devices, "device"),
-          fmt::join(problem.replicaOptions, ", "));
+    if (problem.replicas) {
+      std::vector<int64_t> possible = problem.replicaOptions;
+      while (!possible.empty() && possible.back() > problem.cluster.devices)
+        possible.pop_back();
+      return fmt::format("a stage cannot have {} on {}, only {}",
+                         plural(*problem.replicas, "replica"),
+                         plural(problem.cluster.devices, "device"),
+                         possible.empty()
+                             ? "none"
+                             : fmt::format("{}", fmt::join(possible, ", ")));
+    }
     return fmt::format("a stage needs at least {} devices, there are {}",
-                       problem.replicaOptions.front(),
-                       problem.cluster.devices);
+                       problem.replicaOptions.front(), problem.cluster.devices);
   }
 
   std::vector<int32_t> possibleReplicas() const {
@@ -103,14 +112,15 @@ private:
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   }
 
-  std::string groupName(int32_t group) const {
+  std::string demandOf(int32_t group, Bytes bytes) const {
     const int32_t first = chain.segment(group);
     const int32_t last = chain.segment(group + 1) - 1;
     const std::string &name = problem.segments[first].name;
     if (first == last)
-      return fmt::format("segment '{}'", name);
-    return fmt::format("segments '{}' to '{}'", name,
-                       problem.segments[last].name);
+      return fmt::format("segment '{}' alone needs {}", name,
+                         formatBytes(bytes));
+    return fmt::format("segments '{}' to '{}' together need {}", name,
+                       problem.segments[last].name, formatBytes(bytes));
   }
 
   /// A group that does not fit where it holds as little as it ever can, or
@@ -127,12 +137,9 @@ private:
       const Bytes needed = chain.memory(g, g + 1, best, held);
       if (needed > problem.cluster.memory)
         return fmt::format(
-            "{} alone needs {} a device with {} and {} in flight, devices "
-            "have {}",
-            groupName(g), formatBytes(needed),
-            plural(chain.replicas(best), "replica"),
-            held == 1 ? "1 micro-batch"
-                      : fmt::format("{} micro-batches", held),
+            "{} {} a device with {} and {} in flight, devices have {}",
+            demandOf(g, needed), plural(chain.replicas(best), "replica"),
+            held == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", held),
             memory);
     }
     PartitionProblem free = problem;
@@ -276,8 +283,8 @@ private:
       (feasible(changed) ? high : low) = changed.cluster.memory;
     }
     if (!meter.exhausted())
-      ways.push_back(fmt::format("use devices with at least {}",
-                                 formatBytes(high)));
+      ways.push_back(
+          fmt::format("use devices with at least {}", formatBytes(high)));
   }
 
   const PartitionProblem &problem;

@@ -165,9 +165,8 @@ Answer findFeasible(const Chain &chain, WorkMeter &meter, Stages &stages) {
 int64_t leastDevices(const Chain &chain, WorkMeter &meter) {
   PartitionProblem problem = chain.problem();
   problem.useAllDevices = false;
-  problem.cluster.devices =
-      std::min<int64_t>(int64_t(1) << 20, int64_t(chain.size()) *
-                                              problem.replicaOptions.back());
+  problem.cluster.devices = std::min<int64_t>(
+      int64_t(1) << 20, int64_t(chain.size()) * problem.replicaOptions.back());
   const Chain wide(problem);
   if (wide.maxStages() < 1 || wide.exactStages() > wide.maxStages())
     return 0;

@@ -80,8 +80,8 @@ public:
       moved = false;
       // Indices, as the number of stages changes under way.
       for (size_t s = 0; s < stages.size(); ++s)
-        moved |= moveCut(s) || changeOption(s) || swapOptions(s) ||
-                 join(s) || split(s);
+        moved |= moveCut(s) || changeOption(s) || swapOptions(s) || join(s) ||
+                 split(s);
     }
   }
 
@@ -173,8 +173,7 @@ Stages bestUniform(const Chain &chain, WorkMeter &meter) {
     const int32_t most =
         std::min(chain.maxStages(), chain.devices() / chain.replicas(o));
     const int32_t fewest = std::max(1, chain.exactStages());
-    for (int32_t count = fewest; count <= most && !meter.exhausted();
-         ++count) {
+    for (int32_t count = fewest; count <= most && !meter.exhausted(); ++count) {
       Stages stages = balance(chain, o, count, meter);
       const Nanos total = chain.score(stages).total;
       if (total < bestTotal) {

@@ -1,4 +1,5 @@
-//===- Heuristic.h - good assignments, quickly --------------------*- C++ -*-===//
+//===- Heuristic.h - good assignments, quickly --------------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

@@ -107,9 +107,8 @@ std::vector<LabelSearch::Bundle> LabelSearch::bundles(int32_t at) {
     // The empty suffix, once for every position that the end may have.
     labels.push_back({0, 0, 0, at, kNone, kNone, kNone});
     for (int32_t position = 0; position < chain.period(); ++position) {
-      const bool possible =
-          !chain.useAllDevices() ||
-          position == chain.devices() % chain.period();
+      const bool possible = !chain.useAllDevices() ||
+                            position == chain.devices() % chain.period();
       if (possible) {
         Bundle &bundle = result.emplace_back();
         bundle.position = position;
@@ -166,8 +165,7 @@ bool LabelSearch::admitStage(Bundle &bundle, int32_t at, int32_t option) const {
     return true;
   const bool across = chain.crosses(
       bundle.newPosition, int64_t(own) + chain.replicas(bundle.option));
-  bundle.across =
-      chain.transfer(at, std::min(option, bundle.option), across);
+  bundle.across = chain.transfer(at, std::min(option, bundle.option), across);
   return bundle.across <= limits.time;
 }
 
@@ -243,8 +241,8 @@ bool LabelSearch::hopeless(const Label &label, int32_t begin,
     return true;
   // What comes before uses a number of devices that gives this position.
   const int32_t most = chain.devices() - label.devices;
-  const int32_t surplus = ((most - position) % chain.period() +
-                           chain.period()) % chain.period();
+  const int32_t surplus =
+      ((most - position) % chain.period() + chain.period()) % chain.period();
   if (most - surplus < 1 || (chain.useAllDevices() && surplus != 0))
     return true;
   const Nanos limit = std::min(below - base, bestSum) - label.sum;

@@ -1,4 +1,5 @@
-//===- LabelSearch.h - exact least sum under limits ---------------*- C++ -*-===//
+//===- LabelSearch.h - exact least sum under limits ---------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -13,8 +14,8 @@
 // devices they use, the position of its first device in a node, the replicas of
 // its first stage, and its sum. Labels grow towards the start of the chain, so
 // that the number of stages behind a new one is known. A label is dropped when
-// another one is no worse in every respect, or when the relaxation shows that no
-// way to complete it beats the best answer known.
+// another one is no worse in every respect, or when the relaxation shows that
+// no way to complete it beats the best answer known.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -54,8 +55,7 @@ public:
   /// Looks for the least sum among assignments within the limits whose
   /// sum + `base` is below `below`. The relaxation must have been solved for
   /// the same or wider limits.
-  Outcome run(const Limits &limits, Nanos base, Nanos below,
-              WorkMeter &meter);
+  Outcome run(const Limits &limits, Nanos base, Nanos below, WorkMeter &meter);
 
   /// After Found.
   const Stages &stages() const { return best; }

@@ -24,6 +24,8 @@ namespace {
 /// Sums of times and of bytes stay below this, so that no int64 overflows
 /// when they are multiplied out.
 constexpr double kLargest = 1e18;
+constexpr int64_t kMostDevices = int64_t(1) << 24;
+constexpr int64_t kMostMicroBatches = int64_t(1) << 28;
 
 std::optional<std::string> checkSizes(const PartitionProblem &problem) {
   const size_t options = problem.replicaOptions.size();
@@ -111,9 +113,9 @@ std::optional<std::string> PartitionProblem::check() const {
   if (cluster.devices < 1 || cluster.devicesPerNode < 1)
     return fmt::format("a cluster needs devices, not {} in nodes of {}",
                        cluster.devices, cluster.devicesPerNode);
-  if (cluster.devices > (int64_t(1) << 24))
+  if (cluster.devices > kMostDevices)
     return fmt::format("{} devices are more than the {} that can be planned",
-                       cluster.devices, int64_t(1) << 24);
+                       cluster.devices, kMostDevices);
   if (cluster.memory < 0)
     return "the memory of a device is negative";
   for (const rt::Link &link : {cluster.intraNode, cluster.network})
@@ -123,6 +125,10 @@ std::optional<std::string> PartitionProblem::check() const {
   if (microBatches < 1)
     return fmt::format("a step needs at least 1 micro-batch, not {}",
                        microBatches);
+  if (microBatches > kMostMicroBatches)
+    return fmt::format("{} micro-batches are more than the {} that can be "
+                       "planned",
+                       microBatches, kMostMicroBatches);
   if (replicaOptions.empty() || replicaOptions.front() < 1)
     return "replica counts start at 1";
   for (size_t i = 1; i < replicaOptions.size(); ++i)
@@ -192,17 +198,17 @@ void evaluate(const PartitionProblem &problem, Partition &partition) {
     stage.memory = stageMemory(problem, stage.begin, stage.end, stage.option,
                                stage.inFlight);
     stage.allReduce =
-        update +
-        (gradients > 0 ? rt::allReduceTime(link(device, own), own, gradients)
-                       : 0);
+        update + (gradients > 0
+                      ? rt::allReduceTime(link(device, own), own, gradients)
+                      : 0);
     stage.transfer = 0;
     if (s + 1 < stages) {
       const SegmentCost &last = problem.segments[stage.end - 1];
       const int64_t next = replicas(partition.stages[s + 1]);
       const int64_t pairs = std::min(own, next);
       const Bytes share = (last.outputWhole + pairs - 1) / pairs;
-      stage.transfer = (last.gradientCrosses ? 2 : 1) *
-                       link(device, own + next).time(share);
+      stage.transfer =
+          (last.gradientCrosses ? 2 : 1) * link(device, own + next).time(share);
     }
     sum += stage.time + stage.transfer;
     slowest = std::max({slowest, stage.time, stage.transfer});

@@ -14,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace takt::test {
 
 int64_t Random::in(int64_t low, int64_t high) {
@@ -32,7 +34,7 @@ static SegmentCost randomSegment(Random &random, int64_t index,
   const int64_t time = random.in(0, 600), fixed = random.in(0, 20);
   const Bytes saved = random.in(0, 120), space = random.in(0, 200);
   segment.outputWhole = random.in(1, 240);
-  segment.weights = random.in(0, 300);
+  segment.weights = random.in(0, 900);
   segment.gradients = random.chance(80) ? segment.weights : 0;
   segment.optimizerState = segment.gradients * random.in(0, 2);
   const Nanos update = segment.gradients / 20;
@@ -45,7 +47,7 @@ static SegmentCost randomSegment(Random &random, int64_t index,
     segment.output.push_back((segment.outputWhole + r - 1) / r);
   }
   segment.gradientCrosses = random.chance(75);
-  segment.mayCutAfter = random.chance(85);
+  segment.mayCutAfter = random.chance(90);
   return segment;
 }
 
@@ -75,7 +77,7 @@ static void addWish(Random &random, PartitionProblem &problem) {
     break;
   }
   case 3:
-    problem.replicas = random.in(1, 4);
+    problem.replicas = random.in(1, 3);
     break;
   case 4:
     problem.useAllDevices = true;
@@ -93,7 +95,7 @@ PartitionProblem randomProblem(uint64_t seed) {
   PartitionProblem problem;
   problem.replicaOptions.clear();
   for (int64_t r = 1; r <= 4; ++r)
-    if (random.chance(r == 1 ? 90 : 60))
+    if (random.chance(r == 1 ? 95 : 50))
       problem.replicaOptions.push_back(r);
   if (problem.replicaOptions.empty())
     problem.replicaOptions.push_back(random.in(1, 4));
@@ -107,15 +109,15 @@ PartitionProblem randomProblem(uint64_t seed) {
     problem.segments.push_back(
         randomSegment(random, i, problem.replicaOptions));
   }
-  problem.cluster.devices = random.in(1, 4);
+  problem.cluster.devices = std::max(random.in(1, 4), random.in(1, 4));
   problem.cluster.devicesPerNode = int64_t(1) << random.in(0, 2);
   problem.cluster.intraNode = randomLink(random, "inside", 1);
   problem.cluster.network = randomLink(random, "network", random.in(1, 6));
   problem.microBatches = random.in(1, 8);
-  problem.inFlight = random.chance(60) ? InFlightPolicy::OneFOneB
-                                       : InFlightPolicy::GPipe;
+  problem.inFlight =
+      random.chance(60) ? InFlightPolicy::OneFOneB : InFlightPolicy::GPipe;
   if (random.chance(70))
-    problem.cluster.memory = random.in(300, 600) * random.in(1, segments + 2);
+    problem.cluster.memory = random.in(800, 1600) * random.in(1, segments + 1);
   addWish(random, problem);
   return problem;
 }

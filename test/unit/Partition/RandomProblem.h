@@ -1,4 +1,5 @@
-//===- RandomProblem.h - small chains for the oracle --------------*- C++ -*-===//
+//===- RandomProblem.h - small chains for the oracle --------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
