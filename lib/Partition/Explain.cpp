@@ -137,7 +137,7 @@ private:
       const Bytes needed = chain.memory(g, g + 1, best, held);
       if (needed > problem.cluster.memory)
         return fmt::format(
-            "{} {} a device with {} and {} in flight, devices have {}",
+            "{} a device with {} and {} in flight, devices have {}",
             demandOf(g, needed), plural(chain.replicas(best), "replica"),
             held == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", held),
             memory);
