@@ -145,7 +145,8 @@ void LayerReader::readTie(const YamlNode &node, LayerSpec &layer,
     return;
   }
   ParamSpec &own = layer.params.front();
-  if (!shape.empty() && owner->second.shape != shape) {
+  bool known = !shape.empty() && countElements(owner->second.shape) > 0;
+  if (known && owner->second.shape != shape) {
     reader
         .error(node,
                fmt::format("'{}' of shape {} cannot be the weight of "

@@ -27,6 +27,8 @@ std::string takt::shapeText(const std::vector<int64_t> &shape) {
 std::optional<int64_t> takt::countElements(const std::vector<int64_t> &shape) {
   int64_t count = 1;
   for (int64_t dim : shape) {
+    if (dim < 1) // a setting could not be read
+      return 0;
     if (dim > kMaxElements / count)
       return std::nullopt;
     count *= dim;

@@ -132,11 +132,11 @@ std::optional<ModelSpec> takt::readModelText(const std::string &file,
   if (!opened.top)
     return std::nullopt;
   Section &top = *opened.top;
+  const YamlNode *model = top.require("model");
   if (const YamlNode *training = top.require("training"))
     readTraining(reader, *training, top.keyLoc("training"), spec);
   if (const YamlNode *data = top.find("data"))
     readData(reader, *data, top.keyLoc("data"), spec);
-  const YamlNode *model = top.require("model");
   if (!model)
     return std::nullopt;
   spec.loc = top.keyLoc("model");

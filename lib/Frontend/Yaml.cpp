@@ -40,8 +40,9 @@ struct Refusal : std::exception {
 
 class TreeBuilder : public YAML::EventHandler {
 public:
-  TreeBuilder(const std::string &file, Diagnostics &diags)
-      : file(file), diags(diags) {}
+  TreeBuilder(const std::string &file, const std::string &text,
+              Diagnostics &diags)
+      : file(file), text(text), diags(diags) {}
 
   YamlNodePtr takeRoot() { return std::move(root); }
 
@@ -59,6 +60,7 @@ public:
   void OnScalar(const YAML::Mark &mark, const std::string &tag,
                 YAML::anchor_t anchor, const std::string &value) override {
     checkTag(mark, tag);
+    checkQuotes(mark);
     YamlNode &node = open(mark, YamlNode::Kind::Scalar, anchor);
     node.scalar = value;
     node.quoted = tag == "!";
@@ -125,6 +127,25 @@ private:
                                quotable(tag)));
   }
 
+  /// yaml-cpp takes the end of the file, after a line break, for the end of a
+  /// quoted scalar.
+  void checkQuotes(const YAML::Mark &mark) {
+    auto begin = static_cast<std::size_t>(mark.pos);
+    if (begin >= text.size() || (text[begin] != '\'' && text[begin] != '"'))
+      return;
+    char quote = text[begin];
+    for (std::size_t i = begin + 1; i < text.size(); ++i) {
+      if (quote == '"' && text[i] == '\\')
+        ++i;
+      else if (text[i] == quote && quote == '\'' && i + 1 < text.size() &&
+               text[i + 1] == quote)
+        ++i;
+      else if (text[i] == quote)
+        return;
+    }
+    refuse(mark, "the quote is not closed");
+  }
+
   void count(const YAML::Mark &mark, int64_t more, const char *why) {
     total += more;
     if (total > kMaxYamlNodes)
@@ -161,6 +182,11 @@ private:
     Frame &parent = stack.back();
     parent.height = std::max(parent.height, frame.height + 1);
     parent.nodes += frame.nodes;
+    // The mark of an absent value is that of whatever comes next.
+    if (frame.node->kind == YamlNode::Kind::Null && parent.haveKey) {
+      frame.node->line = parent.key.line;
+      frame.node->column = parent.key.column;
+    }
     attach(frame.node, frame.mark);
   }
 
@@ -193,6 +219,7 @@ private:
   }
 
   const std::string &file;
+  const std::string &text;
   Diagnostics &diags;
   std::vector<Frame> stack;
   std::map<YAML::anchor_t, Anchored> anchors;
@@ -201,24 +228,26 @@ private:
   int documents = 0;
 };
 
-/// YAML forbids tabs in indentation; the parser's own words for it mislead.
-bool checkTabs(const std::string &file, const std::string &text,
-               Diagnostics &diags) {
+/// YAML forbids tabs in indentation; the parser's own words for it mislead. The
+/// parser's look-ahead over one line takes about 100 bytes for each of it.
+bool checkLines(const std::string &file, const std::string &text,
+                Diagnostics &diags) {
   int line = 1;
   for (std::size_t begin = 0; begin < text.size(); ++line) {
     std::size_t first = text.find_first_not_of(' ', begin);
     if (first == std::string::npos)
       break;
     if (text[first] == '\t') {
-      std::size_t content = text.find_first_not_of(" \t\r", first);
-      if (content != std::string::npos && text[content] != '\n' &&
-          text[content] != '#') {
-        diags.error({file, line, static_cast<int>(first - begin) + 1},
-                    "a tab in the indentation; YAML allows blanks only");
-        return false;
-      }
+      diags.error({file, line, static_cast<int>(first - begin) + 1},
+                  "a tab in the indentation; YAML allows blanks only");
+      return false;
     }
     std::size_t end = text.find('\n', first);
+    if (std::min(end, text.size()) - begin > kMaxYamlLine) {
+      diags.error({file, line, 1}, fmt::format("the line is longer than {} MiB",
+                                               kMaxYamlLine >> 20));
+      return false;
+    }
     if (end == std::string::npos)
       break;
     begin = end + 1;
@@ -233,10 +262,10 @@ YamlNodePtr takt::parseYaml(const std::string &file, std::string text,
   if (!checkText(file, text, diags))
     return nullptr;
   diags.addSource(file, text);
-  if (!checkTabs(file, text, diags))
+  if (!checkLines(file, text, diags))
     return nullptr;
-  std::istringstream stream(std::move(text));
-  TreeBuilder builder(file, diags);
+  std::istringstream stream(text);
+  TreeBuilder builder(file, text, diags);
   try {
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {

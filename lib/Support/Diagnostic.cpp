@@ -64,6 +64,23 @@ std::string excerpt(std::string_view line, std::size_t column) {
   return shown + "\n" + caret + "^\n";
 }
 
+/// The line's text, found by counting: few messages are printed, and an index
+/// of lines could take more room than the text.
+std::string_view lineOf(std::string_view text, int number) {
+  std::size_t begin = 0;
+  for (int line = 1; line < number; ++line) {
+    begin = text.find('\n', begin);
+    if (begin == std::string_view::npos)
+      return {};
+    ++begin;
+  }
+  std::string_view line = text.substr(begin);
+  line = line.substr(0, line.find('\n'));
+  if (!line.empty() && line.back() == '\r')
+    line.remove_suffix(1);
+  return line;
+}
+
 } // namespace
 
 Diagnostic &Diagnostic::note(SourceLoc place, std::string text) {
@@ -72,12 +89,7 @@ Diagnostic &Diagnostic::note(SourceLoc place, std::string text) {
 }
 
 void Diagnostics::addSource(const std::string &file, std::string text) {
-  Source &source = sources[file];
-  source.text = std::move(text);
-  source.lineStarts.assign(1, 0);
-  for (std::size_t i = 0; i < source.text.size(); ++i)
-    if (source.text[i] == '\n')
-      source.lineStarts.push_back(i + 1);
+  sources[file] = std::move(text);
 }
 
 Diagnostic &Diagnostics::add(Severity severity, SourceLoc loc,
@@ -111,16 +123,10 @@ void Diagnostics::append(std::string &out, const Diagnostic &diagnostic) const {
   out += fmt::format("{}: {}\n", severityName(diagnostic.severity),
                      diagnostic.message);
   auto it = sources.find(loc.file);
-  if (it != sources.end() && loc.line > 0 &&
-      static_cast<std::size_t>(loc.line) <= it->second.lineStarts.size()) {
-    const Source &source = it->second;
-    std::size_t begin = source.lineStarts[loc.line - 1];
-    std::size_t end =
-        std::min(source.text.find('\n', begin), source.text.size());
-    std::string_view line(source.text.data() + begin, end - begin);
-    if (!line.empty() && line.back() == '\r')
-      line.remove_suffix(1);
-    out += excerpt(line, loc.column > 0 ? loc.column - 1 : 0);
+  if (it != sources.end() && loc.line > 0) {
+    std::string_view line = lineOf(it->second, loc.line);
+    if (!line.empty())
+      out += excerpt(line, loc.column > 0 ? loc.column - 1 : 0);
   }
   for (const Diagnostic &note : diagnostic.notes)
     append(out, note);

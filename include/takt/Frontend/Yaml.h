@@ -15,6 +15,7 @@
 
 #include "takt/Support/Diagnostic.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,6 +27,8 @@ namespace takt {
 constexpr int kMaxYamlDepth = 64;
 /// Most nodes of a document, counting what an alias stands for each time.
 constexpr int64_t kMaxYamlNodes = 1000000;
+/// Longest line: the parser looks ahead over a whole one.
+constexpr std::size_t kMaxYamlLine = std::size_t(1) << 20;
 
 struct YamlNode;
 using YamlNodePtr = std::shared_ptr<const YamlNode>;
@@ -49,7 +52,7 @@ struct YamlNode {
 };
 
 /// Parses one document. Reports and returns null for: text that checkText
-/// refuses, bad syntax, a tab in indentation, tags, several documents, nesting
+/// refuses, bad syntax, a tab in indentation, an endless line, tags, several documents, nesting
 /// deeper than `kMaxYamlDepth`, more than `kMaxYamlNodes` nodes, an alias
 /// inside its own anchor, a key that is not a scalar. A duplicate key is
 /// reported with both places and dropped. Registers the text with `diags`.

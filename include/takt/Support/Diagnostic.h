@@ -1,5 +1,4 @@
-//===- Diagnostic.h - errors with their place --------------------*- C++
-//-*-===//
+//===- Diagnostic.h - errors with their place -------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -70,11 +69,7 @@ private:
   Diagnostic &add(Severity severity, SourceLoc loc, std::string message);
   void append(std::string &out, const Diagnostic &diagnostic) const;
 
-  struct Source {
-    std::string text;
-    std::vector<std::size_t> lineStarts;
-  };
-  std::map<std::string, Source> sources;
+  std::map<std::string, std::string> sources;
   std::deque<Diagnostic> kept;
   Diagnostic overflow; ///< takes the notes of diagnostics that are not kept
   std::size_t numErrors = 0;

@@ -1,5 +1,4 @@
-//===- NearestName.h - "did you mean" ----------------------------*- C++
-//-*-===//
+//===- NearestName.h - "did you mean" ---------------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,4 @@
-//===- Quantity.h - numbers with units ---------------------------*- C++
-//-*-===//
+//===- Quantity.h - numbers with units --------------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

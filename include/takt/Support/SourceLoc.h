@@ -1,5 +1,4 @@
-//===- SourceLoc.h - a place in an input file --------------------*- C++
-//-*-===//
+//===- SourceLoc.h - a place in an input file -------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

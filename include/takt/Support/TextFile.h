@@ -1,5 +1,4 @@
-//===- TextFile.h - reading input files --------------------------*- C++
-//-*-===//
+//===- TextFile.h - reading input files -------------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
