@@ -143,8 +143,7 @@ void RoleChecker::checkBuffer(const BufferRef &buffer, const std::string &at) {
   if (buffer.pool >= role.pools.size())
     return faults.add(at, "no pool {}", buffer.pool);
   const Pool &pool = role.pools[buffer.pool];
-  if (buffer.offset < 0 || buffer.bytes < 0 ||
-      buffer.bytes > pool.slotBytes ||
+  if (buffer.offset < 0 || buffer.bytes < 0 || buffer.bytes > pool.slotBytes ||
       buffer.offset > pool.slotBytes - buffer.bytes)
     faults.add(at, "{} bytes at {} leave a slot of pool {} of {} bytes",
                buffer.bytes, buffer.offset, quoted(pool.name), pool.slotBytes);
@@ -205,8 +204,8 @@ void RoleChecker::checkProcedures() {
 void RoleChecker::checkEndpointOrder(const std::vector<Endpoint> &ends,
                                      size_t count, const char *what) {
   for (size_t i = 0; i < ends.size(); ++i) {
-    std::string at = where + fmt::format("endpoint of {} {}: ", what,
-                                         ends[i].target);
+    std::string at =
+        where + fmt::format("endpoint of {} {}: ", what, ends[i].target);
     if (ends[i].target >= count)
       faults.add(at, "no such {}", what);
     if (i > 0 && ends[i - 1].target >= ends[i].target)
@@ -321,9 +320,9 @@ void RoleChecker::checkLossPool() {
   if (!loss)
     return faults.add(where, "has the loss but no loss pool");
   std::set<uint16_t> slots(loss->slotOf.begin(), loss->slotOf.end());
-  bool hasSlots = plan.training.microBatches == 1 ||
-                  slots.size() ==
-                      static_cast<size_t>(plan.training.microBatches);
+  bool hasSlots =
+      plan.training.microBatches == 1 ||
+      slots.size() == static_cast<size_t>(plan.training.microBatches);
   if (loss->slotBytes < 4 || !hasSlots)
     faults.add(where, "the loss pool has no slot for each micro-batch");
 }

@@ -112,10 +112,9 @@ void checkTraining(const Training &training, Faults &faults) {
   else if (training.globalBatch % training.microBatches != 0)
     faults.add("", "global batch {} does not divide into {} micro-batches",
                training.globalBatch, training.microBatches);
-  for (double number :
-       {training.learningRate, training.momentum, training.beta1,
-        training.beta2, training.epsilon, training.weightDecay,
-        training.minLearningRate})
+  for (double number : {training.learningRate, training.momentum,
+                        training.beta1, training.beta2, training.epsilon,
+                        training.weightDecay, training.minLearningRate})
     if (!std::isfinite(number))
       faults.add("", "a number of the training settings is not finite");
   if (training.warmupSteps < 0 || training.totalSteps < 0)
@@ -181,8 +180,10 @@ void checkRanks(const Plan &plan, Faults &faults) {
       faults.add(where, "{} devices for {} replicas", role.devices.size(),
                  role.replicas);
     if (plan.training.microBatchSize() % role.replicas != 0)
-      faults.add(where, "a micro-batch of {} samples does not divide over {} "
-                 "replicas", plan.training.microBatchSize(), role.replicas);
+      faults.add(where,
+                 "a micro-batch of {} samples does not divide over {} "
+                 "replicas",
+                 plan.training.microBatchSize(), role.replicas);
   }
 }
 
@@ -265,10 +266,13 @@ double instrNanos(const Plan &plan, const Role &role, const Instr &instr) {
 /// that sum must fit nanoseconds, so that no later addition overflows.
 void checkTotalTime(const Plan &plan, Faults &faults) {
   double total = 0;
-  for (const Role &role : plan.roles)
+  for (const Role &role : plan.roles) {
+    for (const Procedure &procedure : role.procedures) // even if never called
+      total += static_cast<double>(procedure.cost);
     for (const Lane &lane : role.lanes)
       for (const Instr &instr : lane.instrs)
         total += role.replicas * instrNanos(plan, role, instr);
+  }
   if (!(total < 4e18))
     faults.add("", "the plan's times add up to {} ns, more than can be counted",
                total);
@@ -297,9 +301,8 @@ void requireSound(const Plan &plan, const std::string &name) {
   std::vector<std::string> faults = checkStructure(plan);
   if (faults.empty())
     return;
-  std::string more = faults.size() > 1
-                         ? fmt::format(" (and {} more)", faults.size() - 1)
-                         : "";
+  std::string more =
+      faults.size() > 1 ? fmt::format(" (and {} more)", faults.size() - 1) : "";
   throw Error(fmt::format("{}: {}{}", name, faults.front(), more));
 }
 

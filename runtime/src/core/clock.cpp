@@ -197,8 +197,7 @@ void Clock::setUpGroups() {
   for (size_t i = 0; i < plan.groups.size(); ++i) {
     const Group &group = plan.groups[i];
     const Role &role = plan.roles[group.role];
-    const Endpoint *end =
-        findEndpoint(role.groups, static_cast<uint16_t>(i));
+    const Endpoint *end = findEndpoint(role.groups, static_cast<uint16_t>(i));
     GroupState state;
     if (end)
       state.time = allReduceTime(group.link, role.replicas, end->buffer.bytes);

@@ -19,6 +19,8 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+
 namespace takt::rt {
 
 namespace {
@@ -43,16 +45,25 @@ private:
     spend(s ? s->size() : 0);
     return s ? s->str() : std::string();
   }
+  /// The verifier aligns a vector's length, not its elements, which may need
+  /// more.
+  template <typename T, typename V>
+  void requireAligned(const V *from) {
+    if (from && from->size() > 0 &&
+        reinterpret_cast<uintptr_t>(from->Data()) % alignof(T) != 0)
+      fail("damaged: a vector is not aligned");
+  }
   template <typename T>
   std::vector<T> numbers(const flatbuffers::Vector<T> *from) {
+    requireAligned<T>(from);
     spend(from ? from->size() * sizeof(T) : 0);
-    return from ? std::vector<T>(from->begin(), from->end())
-                : std::vector<T>();
+    return from ? std::vector<T>(from->begin(), from->end()) : std::vector<T>();
   }
   /// Decodes each table of a vector by a member function.
   template <typename To, typename From>
-  std::vector<To> each(const flatbuffers::Vector<flatbuffers::Offset<From>> *all,
-                       To (Decoder::*one)(const From &)) {
+  std::vector<To>
+  each(const flatbuffers::Vector<flatbuffers::Offset<From>> *all,
+       To (Decoder::*one)(const From &)) {
     std::vector<To> result;
     if (!all)
       return result;
@@ -214,6 +225,7 @@ RoleParam Decoder::roleParam(const fb::RoleParam &from) {
 
 Role Decoder::role(const fb::Role &from) {
   buffers = from.buffers();
+  requireAligned<fb::BufferRef>(buffers);
   Role role;
   role.name = text(from.name());
   role.firstRank = from.first_rank();
@@ -343,6 +355,11 @@ bool isPlanFile(const uint8_t *bytes, size_t size) {
 }
 
 Plan deserialize(const uint8_t *bytes, size_t size, const std::string &name) {
+  // Alignment in the file means something only from an aligned start.
+  if (reinterpret_cast<uintptr_t>(bytes) % alignof(std::max_align_t) != 0) {
+    std::vector<uint8_t> copy(bytes, bytes + size);
+    return deserialize(copy.data(), size, name);
+  }
   Plan plan = Decoder(name).decode(bytes, size);
   requireSound(plan, name);
   return plan;

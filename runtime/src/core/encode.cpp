@@ -36,9 +36,9 @@ private:
   String text(const std::string &s) { return builder.CreateSharedString(s); }
   /// Encodes each thing by a member function and returns the vector of tables.
   template <typename Things, typename T>
-  Tables<T> each(const Things &things,
-                 Offset<T> (Encoder::*one)(
-                     const typename Things::value_type &)) {
+  Tables<T>
+  each(const Things &things,
+       Offset<T> (Encoder::*one)(const typename Things::value_type &)) {
     std::vector<Offset<T>> offsets;
     offsets.reserve(things.size());
     for (const auto &thing : things)
@@ -133,8 +133,7 @@ Offset<fb::Procedure> Encoder::procedure(const Procedure &procedure) {
     for (const BufferRef &operand : kernel.operands)
       operands.push_back(buffer(operand));
     dims.insert(dims.end(), kernel.dims.begin(), kernel.dims.end());
-    scalars.insert(scalars.end(), kernel.scalars.begin(),
-                   kernel.scalars.end());
+    scalars.insert(scalars.end(), kernel.scalars.begin(), kernel.scalars.end());
   }
   auto name = text(procedure.name);
   auto kernelVector = builder.CreateVectorOfStructs(kernels);
@@ -207,9 +206,8 @@ Offset<fb::Link> Encoder::link(const Link &link) {
 
 Offset<fb::Channel> Encoder::channel(const Channel &channel) {
   auto name = text(channel.name);
-  return fb::CreateChannel(builder, name, byteOf(channel.kind),
-                           channel.srcRole, channel.dstRole, channel.bytes,
-                           link(channel.link));
+  return fb::CreateChannel(builder, name, byteOf(channel.kind), channel.srcRole,
+                           channel.dstRole, channel.bytes, link(channel.link));
 }
 
 Offset<fb::Group> Encoder::group(const Group &group) {
@@ -237,11 +235,10 @@ Offset<fb::Input> Encoder::input(const InputInfo &input) {
 }
 
 Offset<fb::Training> Encoder::training(const Training &t) {
-  return fb::CreateTraining(builder, t.globalBatch, t.microBatches, t.seed,
-                            byteOf(t.optimizer), t.learningRate, t.momentum,
-                            t.beta1, t.beta2, t.epsilon, t.weightDecay,
-                            byteOf(t.schedule), t.warmupSteps, t.totalSteps,
-                            t.minLearningRate);
+  return fb::CreateTraining(
+      builder, t.globalBatch, t.microBatches, t.seed, byteOf(t.optimizer),
+      t.learningRate, t.momentum, t.beta1, t.beta2, t.epsilon, t.weightDecay,
+      byteOf(t.schedule), t.warmupSteps, t.totalSteps, t.minLearningRate);
 }
 
 std::vector<uint8_t> Encoder::encode(const Plan &plan) {

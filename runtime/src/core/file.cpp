@@ -57,8 +57,7 @@ std::string readAll(std::FILE *file, const std::string &path) {
 
 void writeAll(std::FILE *file, const std::string &content,
               const std::string &path) {
-  if (std::fwrite(content.data(), 1, content.size(), file) !=
-          content.size() ||
+  if (std::fwrite(content.data(), 1, content.size(), file) != content.size() ||
       std::fflush(file) != 0)
     failWithErrno("write", path);
 }
@@ -109,8 +108,8 @@ Plan readPlan(const std::string &path) {
     return deserialize(bytes, content.size(), name);
   if (looksLikePlanText(content))
     return parsePlanText(content, name);
-  throw Error(fmt::format("{}: neither a plan file nor the text form of a plan",
-                          name));
+  throw Error(
+      fmt::format("{}: neither a plan file nor the text form of a plan", name));
 }
 
 void writePlan(const Plan &plan, const std::string &path) {

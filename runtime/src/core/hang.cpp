@@ -36,9 +36,7 @@ public:
   std::string explain();
 
 private:
-  const Role &role(int32_t rank) const {
-    return plan.roles[plan.roleOf(rank)];
-  }
+  const Role &role(int32_t rank) const { return plan.roles[plan.roleOf(rank)]; }
   bool atEnd(Place at) const {
     return ranks[at.rank]->count(at.lane) ==
            role(at.rank).lanes[at.lane].instrs.size();
@@ -58,8 +56,8 @@ private:
 size_t Explainer::begun(Place at, InstrKind kind, uint16_t target) const {
   const Interpreter &interpreter = *ranks[at.rank];
   const Lane &lane = role(at.rank).lanes[at.lane];
-  size_t end = interpreter.count(at.lane) +
-               (interpreter.underWay(at.lane) >= 0 ? 1 : 0);
+  size_t end =
+      interpreter.count(at.lane) + (interpreter.underWay(at.lane) >= 0 ? 1 : 0);
   return std::count_if(lane.instrs.begin(), lane.instrs.begin() + end,
                        [&](const Instr &instr) {
                          return instr.kind == kind && instr.target == target;
@@ -84,9 +82,9 @@ Place Explainer::followWait(Place at, std::string &text) const {
     if (ranks[at.rank]->count(wait.lane) >= wait.count)
       continue;
     const Lane &awaited = own.lanes[wait.lane];
-    text += fmt::format(
-        "waits for '{}' of lane '{}'",
-        actionText(plan, own, awaited.instrs[wait.count - 1]), awaited.name);
+    text += fmt::format("waits for '{}' of lane '{}'",
+                        actionText(plan, own, awaited.instrs[wait.count - 1]),
+                        awaited.name);
     return {at.rank, wait.lane};
   }
   text += "is ready to begin";
@@ -118,8 +116,8 @@ Place Explainer::followPeer(Place at, const Instr &instr,
     if (there.lane >= 0 && begun(there, other, instr.target) >= mine)
       continue;
     if (there.lane < 0 || atEnd(there)) {
-      text += fmt::format("waits for rank {} {}, which it never does", peer,
-                          verb);
+      text +=
+          fmt::format("waits for rank {} {}, which it never does", peer, verb);
       return {peer, -1};
     }
     text += fmt::format("waits for rank {} {}", peer, verb);

@@ -1,4 +1,5 @@
-//===- interpreter.cpp - the one place that decides what runs next -*- C++ -*-===//
+//===- interpreter.cpp - the one place that decides what runs next -*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

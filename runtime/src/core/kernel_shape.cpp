@@ -1,4 +1,5 @@
-//===- kernel_shape.cpp - what the operands of a kernel must hold -*- C++ -*-===//
+//===- kernel_shape.cpp - what the operands of a kernel must hold -*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

@@ -35,9 +35,9 @@ double learningRateAt(const Training &training, int64_t step) {
 
   int64_t length = training.totalSteps - training.warmupSteps;
   int64_t past = step - training.warmupSteps;
-  double progress = past >= length ? 1.0
-                                   : static_cast<double>(past) /
-                                         static_cast<double>(length);
+  double progress =
+      past >= length ? 1.0
+                     : static_cast<double>(past) / static_cast<double>(length);
   double above = training.schedule == LrSchedule::Linear
                      ? 1.0 - progress
                      : 0.5 * (1.0 + std::cos(M_PI * progress));
@@ -61,8 +61,8 @@ static std::vector<Piece> splitPieces(const Channel &channel, const Role &own,
   for (Bytes at = begin; at < end;) {
     Bytes index = at / peerShare;
     Bytes until = std::min(end, (index + 1) * peerShare);
-    pieces.push_back({peer.firstRank + static_cast<int32_t>(index), at - begin,
-                      until - at});
+    pieces.push_back(
+        {peer.firstRank + static_cast<int32_t>(index), at - begin, until - at});
     at = until;
   }
   return pieces;
@@ -120,8 +120,8 @@ Nanos allReduceTime(const Link &link, int32_t n, Bytes bytes) {
   double wire =
       link.bytesPerSecond > 0 ? chunk * 1e9 / link.bytesPerSecond : 0.0;
   double steps = 2.0 * (n - 1);
-  return static_cast<Nanos>(
-      steps * (static_cast<double>(link.latency) + wire) + 0.5);
+  return static_cast<Nanos>(steps * (static_cast<double>(link.latency) + wire) +
+                            0.5);
 }
 
 //===----------------------------------------------------------------------===//

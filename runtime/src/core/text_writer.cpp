@@ -120,14 +120,13 @@ void Writer::training() {
 
 void Writer::model() {
   for (const InputInfo &input : plan.inputs)
-    line(0, "input {} {} {} classes {}", named(input.name),
-         nameOf(input.dtype), list(input.shape), input.classes);
+    line(0, "input {} {} {} classes {}", named(input.name), nameOf(input.dtype),
+         list(input.shape), input.classes);
   for (const LayerInfo &layer : plan.layers)
     line(0, "layer {} {}", named(layer.name), named(layer.kind));
   for (const Param &param : plan.params)
     line(0, "param {} {} {} {}{}", named(param.name), list(param.shape),
-         nameOf(param.init), param.initScale,
-         param.trainable ? "" : " frozen");
+         nameOf(param.init), param.initScale, param.trainable ? "" : " frozen");
 }
 
 void Writer::communication() {

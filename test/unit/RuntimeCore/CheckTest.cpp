@@ -159,13 +159,14 @@ TEST(CheckStructure, RolesAndLanes) {
 }
 
 TEST(CheckStructure, TimesThatCannotBeCounted) {
-  EXPECT_NE(faultAfter([](Plan &p) { p.roles[0].procedures[0].cost = kHuge; })
-                .find("more than can be counted"),
+  EXPECT_NE(faultAfter([](Plan &p) {
+              p.roles[0].procedures[0].cost = kHuge;
+            }).find("more than can be counted"),
             std::string::npos);
-  EXPECT_NE(
-      faultAfter([](Plan &p) { p.channels[0].link.bytesPerSecond = 1e-300; })
-          .find("more than can be counted"),
-      std::string::npos);
+  EXPECT_NE(faultAfter([](Plan &p) {
+              p.channels[0].link.bytesPerSecond = 1e-300;
+            }).find("more than can be counted"),
+            std::string::npos);
 }
 
 TEST(OperandBytes, CoversEveryKernelKind) {
@@ -203,8 +204,8 @@ TEST(OperandBytes, AttentionAndLoss) {
 
 /// Damages one random number of the plan.
 static void damage(Plan &plan, std::mt19937_64 &random) {
-  static constexpr int64_t kValues[] = {-1,    0,          1,     63, 65535,
-                                        kHuge, kHuge / 64, -kHuge};
+  static constexpr int64_t kValues[] = {-1,    0,     1,          63,
+                                        65535, kHuge, kHuge / 64, -kHuge};
   int64_t value = random() % 2 ? kValues[random() % 8] : int64_t(random());
   Role &role = plan.roles[random() % plan.roles.size()];
   Pool &pool = role.pools[random() % role.pools.size()];
@@ -215,30 +216,78 @@ static void damage(Plan &plan, std::mt19937_64 &random) {
   Channel &channel = plan.channels[random() % plan.channels.size()];
   Endpoint &end = role.channels[random() % role.channels.size()];
   switch (random() % 24) {
-  case 0: plan.training.globalBatch = value; break;
-  case 1: plan.training.microBatches = int32_t(value); break;
-  case 2: pool.base = value; break;
-  case 3: pool.slotBytes = value; break;
-  case 4: pool.count = int32_t(value); break;
-  case 5: role.firstRank = int32_t(value); break;
-  case 6: role.replicas = int32_t(value); break;
-  case 7: role.arenaBytes = value; break;
-  case 8: procedure.cost = value; break;
-  case 9: procedure.stage = int32_t(value); break;
-  case 10: kernel.kind = KernelKind(value); break;
-  case 11: kernel.dims[random() % kernel.dims.size()] = value; break;
-  case 12: kernel.operands[0].pool = uint16_t(value); break;
-  case 13: kernel.operands[0].offset = value; break;
-  case 14: kernel.operands[0].bytes = value; break;
-  case 15: instr.kind = InstrKind(value); break;
-  case 16: instr.target = uint16_t(value); break;
-  case 17: instr.microBatch = int32_t(value); break;
-  case 18: instr.waitBegin = uint32_t(value); break;
-  case 19: instr.waitEnd = uint32_t(value); break;
-  case 20: channel.bytes = value; break;
-  case 21: channel.srcRole = uint16_t(value % 3); break;
-  case 22: end.target = uint16_t(value); break;
-  default: plan.params[0].shape[0] = value; break;
+  case 0:
+    plan.training.globalBatch = value;
+    break;
+  case 1:
+    plan.training.microBatches = int32_t(value);
+    break;
+  case 2:
+    pool.base = value;
+    break;
+  case 3:
+    pool.slotBytes = value;
+    break;
+  case 4:
+    pool.count = int32_t(value);
+    break;
+  case 5:
+    role.firstRank = int32_t(value);
+    break;
+  case 6:
+    role.replicas = int32_t(value);
+    break;
+  case 7:
+    role.arenaBytes = value;
+    break;
+  case 8:
+    procedure.cost = value;
+    break;
+  case 9:
+    procedure.stage = int32_t(value);
+    break;
+  case 10:
+    kernel.kind = KernelKind(value);
+    break;
+  case 11:
+    kernel.dims[random() % kernel.dims.size()] = value;
+    break;
+  case 12:
+    kernel.operands[0].pool = uint16_t(value);
+    break;
+  case 13:
+    kernel.operands[0].offset = value;
+    break;
+  case 14:
+    kernel.operands[0].bytes = value;
+    break;
+  case 15:
+    instr.kind = InstrKind(value);
+    break;
+  case 16:
+    instr.target = uint16_t(value);
+    break;
+  case 17:
+    instr.microBatch = int32_t(value);
+    break;
+  case 18:
+    instr.waitBegin = uint32_t(value);
+    break;
+  case 19:
+    instr.waitEnd = uint32_t(value);
+    break;
+  case 20:
+    channel.bytes = value;
+    break;
+  case 21:
+    channel.srcRole = uint16_t(value % 3);
+    break;
+  case 22:
+    end.target = uint16_t(value);
+    break;
+  default:
+    plan.params[0].shape[0] = value;
+    break;
   }
 }
 

@@ -28,8 +28,8 @@ static Record find(const Plan &plan, const Simulation &run, int32_t rank,
   for (const Record &record : run.records) {
     const Role &role = plan.roles[plan.roleOf(record.rank)];
     if (record.rank == rank &&
-        actionText(plan, role,
-                   role.lanes[record.lane].instrs[record.instr]) == action)
+        actionText(plan, role, role.lanes[record.lane].instrs[record.instr]) ==
+            action)
       return record;
   }
   ADD_FAILURE() << "no record of " << action;

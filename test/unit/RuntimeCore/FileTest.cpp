@@ -119,13 +119,13 @@ TEST(PlanFile, TextErrorsNameLineAndColumn) {
             "p:16:13: unknown optimizer 'sdg'");
   EXPECT_EQ(failure("takt-plan 1.0", "takt-plan 2.0"),
             "p:1:11: written in plan format 2.0, this program reads 1.x");
-  EXPECT_EQ(failure("-> stage1", "-> stage9"),
-            "p:36:35: no role 'stage9'");
+  EXPECT_EQ(failure("-> stage1", "-> stage9"), "p:36:35: no role 'stage9'");
   EXPECT_EQ(failure("\"linear-chain\"", "\"linear"),
             "p:2:7: the string does not end on its line");
   EXPECT_EQ(failure("after load:1", "after laod:1").substr(0, 2), "p:");
-  EXPECT_NE(failure("micro_batches 4", "micro_batches 5").find("p: global "
-                                                                "batch 48"),
+  EXPECT_NE(failure("micro_batches 4", "micro_batches 5")
+                .find("p: global "
+                      "batch 48"),
             std::string::npos);
 }
 
@@ -185,8 +185,8 @@ TEST(PlanFile, DamagedTextNeverCrashes) {
 }
 
 TEST(PlanFile, FilesInEitherForm) {
-  std::string path = testing::TempDir() + "takt_file_test." +
-                     std::to_string(getpid());
+  std::string path =
+      testing::TempDir() + "takt_file_test." + std::to_string(getpid());
   Plan plan = makeFullPlan();
   writePlan(plan, path);
   EXPECT_EQ(serialize(readPlan(path)), serialize(plan));

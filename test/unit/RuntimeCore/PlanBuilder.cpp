@@ -67,10 +67,10 @@ void Builder::addChannels() {
   for (uint16_t s = 0; s + 1 < shape.stages; ++s) {
     auto next = static_cast<uint16_t>(s + 1);
     std::string number = std::to_string(s);
-    plan.channels.push_back({"act" + number, ChannelKind::Activation, s, next,
-                             bytes, shape.link});
-    plan.channels.push_back({"grad" + number, ChannelKind::Gradient, next, s,
-                             bytes, shape.link});
+    plan.channels.push_back(
+        {"act" + number, ChannelKind::Activation, s, next, bytes, shape.link});
+    plan.channels.push_back(
+        {"grad" + number, ChannelKind::Gradient, next, s, bytes, shape.link});
   }
 }
 
@@ -106,11 +106,17 @@ void Builder::addProcedures(int32_t stage) {
                              {}});
   std::vector<Kernel> lossGrad, inputGrads, weightGrads;
   if (last) {
-    forward.kernels.push_back({KernelKind::MseForward, Phase::Forward,
-                               shape.stages, {output, target, loss}, {n},
+    forward.kernels.push_back({KernelKind::MseForward,
+                               Phase::Forward,
+                               shape.stages,
+                               {output, target, loss},
+                               {n},
                                {scale}});
-    lossGrad.push_back({KernelKind::MseInputGrad, Phase::InputGrad,
-                        shape.stages, {output, target, outputGrad}, {n},
+    lossGrad.push_back({KernelKind::MseInputGrad,
+                        Phase::InputGrad,
+                        shape.stages,
+                        {output, target, outputGrad},
+                        {n},
                         {scale}});
   }
   inputGrads.push_back({KernelKind::LinearInputGrad,
@@ -130,8 +136,8 @@ void Builder::addProcedures(int32_t stage) {
   if (shape.splitBackward) {
     Nanos half = shape.backward / 2;
     role.procedures.push_back({"I", Phase::InputGrad, stage, half, inputGrads});
-    role.procedures.push_back({"W", Phase::WeightGrad, stage,
-                               shape.backward - half, weightGrads});
+    role.procedures.push_back(
+        {"W", Phase::WeightGrad, stage, shape.backward - half, weightGrads});
   } else {
     inputGrads.insert(inputGrads.end(), weightGrads.begin(), weightGrads.end());
     role.procedures.push_back(
@@ -195,7 +201,8 @@ void Builder::addLanes(int32_t stage) {
       need(LaneKind::RecvGrad, InstrKind::Recv, grad);
     addInstr(compute, {InstrKind::Call, 1, m, 0, 0}, waits);
     if (!first)
-      addInstr(LaneKind::SendGrad, {InstrKind::Send, uint16_t(grad - 2), m, 0, 0},
+      addInstr(LaneKind::SendGrad,
+               {InstrKind::Send, uint16_t(grad - 2), m, 0, 0},
                {{lane(compute), length(compute)}});
     if (shape.splitBackward)
       addInstr(compute, {InstrKind::Call, 2, m, 0, 0}, {});
@@ -225,10 +232,10 @@ void Builder::addRole(int32_t stage) {
   grad = addPool(PoolKind::Gradients, kWidth * kWidth * 4, false);
   input = addPool(first ? PoolKind::Batch : PoolKind::Input, share, true);
   output = addPool(last ? PoolKind::Saved : PoolKind::Output, share, true);
-  outputGrad = addPool(last ? PoolKind::Saved : PoolKind::OutputGrad, share,
-                       true);
-  inputGrad = addPool(first ? PoolKind::Workspace : PoolKind::InputGrad, share,
-                      !first);
+  outputGrad =
+      addPool(last ? PoolKind::Saved : PoolKind::OutputGrad, share, true);
+  inputGrad =
+      addPool(first ? PoolKind::Workspace : PoolKind::InputGrad, share, !first);
   if (first)
     role.loads.push_back({"x", input});
   if (last) {
@@ -291,14 +298,11 @@ Plan Builder::build() {
 
 } // namespace
 
-Plan makePipeline(const PipelineShape &shape) {
-  return Builder(shape).build();
-}
+Plan makePipeline(const PipelineShape &shape) { return Builder(shape).build(); }
 
 size_t laneOf(const Role &role, LaneKind kind) {
-  auto lane =
-      std::find_if(role.lanes.begin(), role.lanes.end(),
-                   [&](const Lane &l) { return l.kind == kind; });
+  auto lane = std::find_if(role.lanes.begin(), role.lanes.end(),
+                           [&](const Lane &l) { return l.kind == kind; });
   return lane - role.lanes.begin();
 }
 

@@ -27,7 +27,7 @@ struct PipelineShape {
   Nanos forward = 1;
   Nanos backward = 2;
   Nanos update = 0;
-  Link link; ///< of channels and groups; default: free
+  Link link;            ///< of channels and groups; default: free
   int64_t samples = 12; ///< of a micro-batch
 
   int32_t replicasOf(int32_t stage) const {

@@ -42,8 +42,8 @@ struct Simulation {
 };
 
 /// One step of a plan that passes `checkStructure`. Throws `Error(BadInput)` if
-/// the plan cannot run to its end, saying who waits for whom, or if the two ends
-/// of a channel disagree about a message.
+/// the plan cannot run to its end, saying who waits for whom, or if the two
+/// ends of a channel disagree about a message.
 Simulation simulate(const Plan &plan, const SimulateOptions &options = {});
 
 } // namespace takt::rt

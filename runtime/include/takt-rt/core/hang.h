@@ -19,8 +19,9 @@
 namespace takt::rt {
 
 /// A chain of "rank r, lane 'l' at 'action' waits for ...", from the first rank
-/// that is not finished to an end or until it closes a circle; of a circle, only
-/// the circle. `ranks[r]` is the interpreter of rank r. Empty if all finished.
+/// that is not finished to an end or until it closes a circle; of a circle,
+/// only the circle. `ranks[r]` is the interpreter of rank r. Empty if all
+/// finished.
 std::string explainHang(const Plan &plan,
                         const std::vector<const Interpreter *> &ranks);
 

@@ -1,0 +1,105 @@
+//===- summary.cpp - what a plan decided, in one table ----------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads the figures off a plan; printing is in summary_print.cpp.
+//
+//===----------------------------------------------------------------------===//
+#include "takt-rt/core/summary.h"
+
+#include <limits>
+#include <set>
+
+namespace takt::rt {
+
+static std::vector<std::string> layersOf(const Plan &plan, const Role &role) {
+  std::set<int32_t> indices;
+  for (const Procedure &procedure : role.procedures)
+    if (procedure.phase != Phase::Update)
+      for (const Kernel &kernel : procedure.kernels)
+        if (kernel.layer >= 0)
+          indices.insert(kernel.layer);
+  std::vector<std::string> names;
+  for (int32_t index : indices)
+    names.push_back(plan.layers[index].name);
+  return names;
+}
+
+static StageSummary summarizeRole(const Plan &plan, const Role &role) {
+  StageSummary stage;
+  stage.role = role.name;
+  stage.stages = role.stages;
+  stage.layers = layersOf(plan, role);
+  stage.firstRank = role.firstRank;
+  stage.replicas = role.replicas;
+  stage.devices = role.devices;
+  for (const Procedure &procedure : role.procedures) {
+    if (procedure.phase == Phase::Forward)
+      stage.forward += procedure.cost;
+    else if (procedure.phase == Phase::Update)
+      stage.update += procedure.cost;
+    else
+      stage.backward += procedure.cost;
+  }
+  stage.peakBytes = role.arenaBytes;
+  stage.livenessBytes = role.livenessBytes;
+  stage.capacity = role.capacity;
+  for (const Pool &pool : role.pools)
+    if (pool.bytes() > 0)
+      stage.memory[pool.kind] += pool.bytes();
+  stage.inFlight = role.peakInFlight;
+  return stage;
+}
+
+/// Compute time that a rank of the role spends in a step.
+static double workOf(const Role &role) {
+  double work = 0;
+  for (const Lane &lane : role.lanes)
+    if (lane.kind == LaneKind::Compute)
+      for (const Instr &instr : lane.instrs)
+        if (instr.kind == InstrKind::Call)
+          work += static_cast<double>(role.procedures[instr.target].cost);
+  return work;
+}
+
+Summary summarize(const Plan &plan) {
+  Summary summary;
+  summary.model = plan.model;
+  summary.cluster = plan.cluster;
+  summary.schedule = plan.schedule;
+  summary.compiler = plan.compiler;
+  summary.inputHash = plan.inputHash;
+  summary.costSource = plan.costSource;
+  summary.ranks = plan.numRanks();
+  summary.microBatches = plan.training.microBatches;
+  summary.globalBatch = plan.training.globalBatch;
+  for (const Param &param : plan.params) {
+    int64_t elements = 1;
+    for (int64_t dim : param.shape)
+      elements *= dim;
+    if (__builtin_add_overflow(summary.parameters, elements,
+                               &summary.parameters))
+      summary.parameters = std::numeric_limits<int64_t>::max();
+  }
+  summary.step = plan.predictedStep;
+  summary.bound = plan.boundStep;
+  summary.objective = plan.objectiveStep;
+  if (plan.boundStep > 0)
+    summary.gap = static_cast<double>(plan.objectiveStep) /
+                      static_cast<double>(plan.boundStep) -
+                  1;
+  double work = 0;
+  for (const Role &role : plan.roles) {
+    summary.stages.push_back(summarizeRole(plan, role));
+    work += role.replicas * workOf(role);
+  }
+  if (plan.predictedStep > 0)
+    summary.bubble =
+        1 - work / (static_cast<double>(plan.predictedStep) * summary.ranks);
+  return summary;
+}
+
+} // namespace takt::rt

@@ -1,0 +1,198 @@
+//===- summary_print.cpp - the summary as text and JSON ---------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Tables are rows of cells whose columns are as wide as their widest cell.
+//
+//===----------------------------------------------------------------------===//
+#include "takt-rt/core/names.h"
+#include "takt-rt/core/summary.h"
+#include "takt-rt/core/units.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+namespace takt::rt {
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+using Row = std::vector<std::string>;
+
+/// Characters, not bytes, of a UTF-8 text.
+size_t widthOf(const std::string &text) {
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (c & 0xc0) != 0x80; });
+}
+
+/// Columns two spaces apart; the first two left-aligned, the others right.
+std::string table(const std::vector<Row> &rows) {
+  std::vector<size_t> widths;
+  for (const Row &row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], widthOf(row[i]));
+  }
+  std::string text;
+  for (const Row &row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      std::string pad(widths[i] - widthOf(row[i]), ' ');
+      line += (i == 0 ? "" : "  ") + (i < 2 ? row[i] + pad : pad + row[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string layerRange(const std::vector<std::string> &layers) {
+  if (layers.empty())
+    return "-";
+  if (layers.size() == 1)
+    return layers.front();
+  return fmt::format("{}..{} ({})", layers.front(), layers.back(),
+                     layers.size());
+}
+
+std::string memoryOf(const StageSummary &stage) {
+  std::string text = formatBytes(stage.peakBytes);
+  if (stage.capacity > 0)
+    text += fmt::format(" of {}", formatBytes(stage.capacity));
+  return text;
+}
+
+std::string stageTable(const Summary &summary) {
+  std::vector<Row> rows = {{"stage", "layers", "replicas", "devices", "forward",
+                            "backward", "memory", "in flight"}};
+  for (const StageSummary &stage : summary.stages)
+    rows.push_back({formatRanges(stage.stages), layerRange(stage.layers),
+                    std::to_string(stage.replicas), formatRanges(stage.devices),
+                    formatNanos(stage.forward), formatNanos(stage.backward),
+                    memoryOf(stage), std::to_string(stage.inFlight)});
+  return table(rows);
+}
+
+/// Only the kinds of pools that some stage has.
+std::string memoryTable(const Summary &summary) {
+  std::set<PoolKind> kinds;
+  for (const StageSummary &stage : summary.stages)
+    for (auto [kind, bytes] : stage.memory)
+      kinds.insert(kind);
+  if (kinds.empty())
+    return "";
+  std::vector<Row> rows = {{"stage", ""}};
+  for (PoolKind kind : kinds) {
+    std::string name(nameOf(kind));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    rows[0].push_back(name);
+  }
+  for (const StageSummary &stage : summary.stages) {
+    rows.push_back({formatRanges(stage.stages), ""});
+    for (PoolKind kind : kinds) {
+      auto entry = stage.memory.find(kind);
+      rows.back().push_back(
+          entry == stage.memory.end() ? "-" : formatBytes(entry->second));
+    }
+  }
+  return "\nmemory of a rank by use\n" + table(rows);
+}
+
+std::string count(int64_t n, const char *what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+} // namespace
+
+std::string printText(const Summary &summary) {
+  std::string text =
+      fmt::format("model     {} ({}) on {}\n", summary.model,
+                  count(summary.parameters, "parameter"), summary.cluster);
+  text += fmt::format(
+      "schedule  {}: {} of {} on {}\n", summary.schedule,
+      summary.microBatches == 1
+          ? std::string("1 micro-batch")
+          : fmt::format("{} micro-batches", summary.microBatches),
+      count(summary.globalBatch / std::max(1, summary.microBatches), "sample"),
+      count(summary.ranks, "rank"));
+  text += fmt::format("step      {}", summary.step > 0
+                                          ? formatNanos(summary.step)
+                                          : std::string("not predicted"));
+  if (summary.bubble)
+    text += fmt::format(", bubble {}", formatShare(*summary.bubble));
+  text += "\n";
+  if (summary.gap)
+    text += fmt::format("assigned  {}, bound {}, gap {}\n",
+                        formatNanos(summary.objective),
+                        formatNanos(summary.bound), formatShare(*summary.gap));
+  text += fmt::format("costs     {}\n\n", summary.costSource);
+  return text + stageTable(summary) + memoryTable(summary);
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+using Json = nlohmann::ordered_json;
+
+static Json stageJson(const StageSummary &stage) {
+  Json memory = Json::object();
+  for (auto [kind, bytes] : stage.memory)
+    memory[std::string(nameOf(kind))] = bytes;
+  return {{"role", stage.role},
+          {"stages", stage.stages},
+          {"layers", stage.layers},
+          {"replicas", stage.replicas},
+          {"first_rank", stage.firstRank},
+          {"devices", stage.devices},
+          {"forward_ns", stage.forward},
+          {"backward_ns", stage.backward},
+          {"update_ns", stage.update},
+          {"peak_bytes", std::vector<Bytes>(stage.replicas, stage.peakBytes)},
+          {"liveness_bytes", stage.livenessBytes},
+          {"capacity_bytes", stage.capacity},
+          {"memory_bytes", memory},
+          {"in_flight", stage.inFlight}};
+}
+
+std::string toJson(const Summary &summary) {
+  Json stages = Json::array(), peaks = Json::array();
+  for (const StageSummary &stage : summary.stages) {
+    stages.push_back(stageJson(stage));
+    peaks.push_back(stage.peakBytes);
+  }
+  auto share = [](const std::optional<double> &value) {
+    return value ? Json(*value) : Json();
+  };
+  Json root = {{"model", summary.model},
+               {"cluster", summary.cluster},
+               {"schedule", summary.schedule},
+               {"compiler", summary.compiler},
+               {"input_hash", summary.inputHash},
+               {"source_of_costs", summary.costSource},
+               {"ranks", summary.ranks},
+               {"micro_batches", summary.microBatches},
+               {"micro_batch_samples",
+                summary.globalBatch / std::max(1, summary.microBatches)},
+               {"global_batch", summary.globalBatch},
+               {"parameters", summary.parameters},
+               {"step_time_ns", summary.step},
+               {"bound_ns", summary.bound},
+               {"objective_ns", summary.objective},
+               {"gap", share(summary.gap)},
+               {"bubble", share(summary.bubble)},
+               {"peak_bytes", peaks},
+               {"stages", stages}};
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace takt::rt

@@ -1,0 +1,205 @@
+//===- takt-plan.cpp - look at plan files -----------------------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Everything that can be asked of a plan without running it. Plans are read in
+// binary or text form; "-" is standard input or output.
+//
+//===----------------------------------------------------------------------===//
+#include "takt-rt/core/clock.h"
+#include "takt-rt/core/error.h"
+#include "takt-rt/core/file.h"
+#include "takt-rt/core/summary.h"
+#include "takt-rt/core/text.h"
+#include "takt-rt/core/units.h"
+#include "takt-rt/trace/timeline.h"
+#include "takt-rt/trace/trace.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <sstream>
+
+using namespace takt::rt;
+
+namespace {
+
+struct Options {
+  std::string file;
+  std::string output = "-";
+  std::string format = "text";
+};
+
+void show(const Options &options) {
+  Plan plan = readPlan(options.file);
+  if (options.format == "plan-text")
+    writeFile("-", toText(plan));
+  else if (options.format == "json")
+    writeFile("-", toJson(summarize(plan)));
+  else
+    writeFile("-", printText(summarize(plan)));
+}
+
+void check(const Options &options) {
+  Plan plan = readPlan(options.file); // refuses a plan that is not sound
+  SimulateOptions run;
+  run.keepRecords = false;
+  Nanos makespan = simulate(plan, run).makespan;
+  fmt::print(stderr, "{}: sound, runs to its end in {}\n", options.file,
+             formatNanos(makespan));
+}
+
+bool endsWith(const std::string &text, const std::string &end) {
+  return text.size() >= end.size() &&
+         text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+void draw(const Options &options) {
+  Plan plan = readPlan(options.file);
+  Runs runs;
+  runs.predicted = simulate(plan).records;
+  std::ostringstream out;
+  if (endsWith(options.output, ".html"))
+    writeTimelineHtml(out, plan, runs);
+  else if (endsWith(options.output, ".json"))
+    writeChromeTrace(out, plan, runs);
+  else if (endsWith(options.output, ".svg") || options.output == "-")
+    writeTimelineSvg(out, plan, runs);
+  else
+    throw Error(fmt::format("'{}' ends in none of .svg, .html and .json",
+                            options.output),
+                ExitCode::Usage);
+  writeFile(options.output, out.str());
+}
+
+std::string simulationJson(const Plan &plan, const Simulation &run,
+                           double bubble) {
+  std::string ranks;
+  for (int32_t rank = 0; rank < plan.numRanks(); ++rank)
+    ranks += fmt::format(
+        "{}    {{\"rank\": {}, \"busy_ns\": {}, \"in_flight\": {}}}",
+        rank == 0 ? "" : ",\n", rank, run.busy[rank], run.peakInFlight[rank]);
+  return fmt::format("{{\n  \"step_time_ns\": {},\n  \"bubble\": {},\n"
+                     "  \"ranks\": [\n{}\n  ]\n}}\n",
+                     run.makespan, bubble, ranks);
+}
+
+void simulatePlan(const Options &options) {
+  Plan plan = readPlan(options.file);
+  SimulateOptions quick;
+  quick.keepRecords = false;
+  Simulation run = simulate(plan, quick);
+  double busy = 0;
+  for (Nanos time : run.busy)
+    busy += static_cast<double>(time);
+  double all = static_cast<double>(run.makespan) * plan.numRanks();
+  double bubble = all > 0 ? 1 - busy / all : 0;
+  if (options.format == "json")
+    return writeFile("-", simulationJson(plan, run, bubble));
+  std::string text = fmt::format(
+      "step {}, bubble {}\n", formatNanos(run.makespan), formatShare(bubble));
+  // Replicas may differ when a transfer is split unevenly in time.
+  for (int32_t rank = 0; rank < plan.numRanks(); ++rank) {
+    double share = run.makespan > 0 ? static_cast<double>(run.busy[rank]) /
+                                          static_cast<double>(run.makespan)
+                                    : 0;
+    text += fmt::format("rank {} ({}): busy {} ({}), {} in flight\n", rank,
+                        plan.roles[plan.roleOf(rank)].name,
+                        formatNanos(run.busy[rank]), formatShare(share),
+                        run.peakInFlight[rank]);
+  }
+  writeFile("-", text);
+}
+
+void dump(const Options &options) {
+  writeFile(options.output, toText(readPlan(options.file)));
+}
+
+void assemble(const Options &options) {
+  writePlan(readPlan(options.file), options.output);
+}
+
+struct Command {
+  const char *name;
+  const char *help;
+  void (*run)(const Options &);
+  std::vector<std::string> formats; ///< of --format; empty: no such option
+  bool hasOutput;
+};
+
+const std::vector<Command> &commands() {
+  static const std::vector<Command> all = {
+      {"show",
+       "print what the plan decided",
+       show,
+       {"text", "json", "plan-text"},
+       false},
+      {"check",
+       "check the plan and run it under the virtual clock",
+       check,
+       {},
+       false},
+      {"draw",
+       "draw the predicted step as .svg, .html or trace .json",
+       draw,
+       {},
+       true},
+      {"simulate",
+       "predict the step time and each rank's share",
+       simulatePlan,
+       {"text", "json"},
+       false},
+      {"dump", "write the text form", dump, {}, true},
+      {"assemble", "write the binary form", assemble, {}, true}};
+  return all;
+}
+
+int run(int argc, char **argv) {
+  CLI::App app("Looks at plans written by taktc. FILE is a plan in binary or "
+               "text form, - is standard input.",
+               "takt-plan");
+  app.set_version_flag("--version", "takt-plan " TAKT_VERSION);
+  app.require_subcommand(1);
+  Options options;
+  void (*chosen)(const Options &) = nullptr;
+  for (const Command &command : commands()) {
+    CLI::App *sub = app.add_subcommand(command.name, command.help);
+    sub->add_option("FILE", options.file, "the plan")->required();
+    if (!command.formats.empty())
+      sub->add_option("--format", options.format, "form of the report")
+          ->check(CLI::IsMember(command.formats))
+          ->capture_default_str();
+    if (command.hasOutput)
+      sub->add_option("-o,--output", options.output, "where to write to")
+          ->capture_default_str();
+    sub->callback([&chosen, &command] { chosen = command.run; });
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    // Help and version are no errors; everything else is wrong usage.
+    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::Usage);
+  }
+  chosen(options);
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Error &error) {
+    fmt::print(stderr, "takt-plan: error: {}\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::exception &error) {
+    fmt::print(stderr, "takt-plan: internal error: {}\n", error.what());
+    return static_cast<int>(ExitCode::Internal);
+  }
+}
