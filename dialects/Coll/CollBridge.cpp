@@ -180,7 +180,7 @@ static bool exportTies(ProgramOp program, LoweringProblem &problem,
     tie.param = param - problem.graph.params.begin();
     tie.stages = op.getStages().vec();
     problem.ties.push_back(std::move(tie));
-    problem.tieLinks.push_back(pipe::exportLink(op.getLink()));
+    problem.tieLinks.push_back(pipe::exportLink(op.getLinkAttr()));
   }
   return true;
 }
@@ -254,6 +254,7 @@ void coll::importCommunication(const LoweringProblem &problem,
     const TieInput &tie = problem.ties[k];
     TieOp::create(builder, loc, fmt::format("tie{}", k),
                   problem.graph.params[tie.param].name, tie.stages,
-                  linkAmong(tie.stages));
+                  tie.stages.size() > 1 ? linkAmong(tie.stages)
+                                        : pipe::LinkAttr());
   }
 }

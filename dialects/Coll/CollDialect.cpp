@@ -103,10 +103,13 @@ LogicalResult GroupOp::verify() {
 }
 
 LogicalResult TieOp::verify() {
-  if (getStages().size() < 2)
-    return emitOpError() << "ties '" << getParam() << "' over "
-                         << getStages().size()
-                         << " stage, needs at least 2";
+  if (getStages().empty())
+    return emitOpError() << "ties '" << getParam() << "' on no stage";
+  bool sends = getStages().size() > 1;
+  if (sends != static_cast<bool>(getLinkAttr()))
+    return emitOpError() << "ties '" << getParam() << "' on "
+                         << getStages().size() << " stages and has "
+                         << (sends ? "no" : "a") << " link";
   int32_t stages = cast<ProgramOp>((*this)->getParentOp()).getStages().size();
   int32_t last = -1;
   for (int32_t stage : getStages()) {

@@ -64,11 +64,12 @@ def Coll_GroupOp : Coll_ProgramOp<"group"> {
 }
 
 def Coll_TieOp : Coll_ProgramOp<"tie"> {
-  let summary = "a parameter used on several stages";
+  let summary = "a parameter with several uses";
   let description = [{
-    Its gradients are summed along `stages`, in ascending order, and the sum is
-    sent back to all of them. Actions name a tie by its position among the ties
-    of the program.
+    The gradients of its uses are summed along `stages`, in ascending order, and
+    the sum is sent back to all of them. Where all uses lie on one stage nothing
+    is sent and there is no link. Actions name a tie by its position among the
+    ties of the program.
 
     ```mlir
     coll.tie @tie0 param "tok.weight" stages [0, 3]
@@ -79,10 +80,10 @@ def Coll_TieOp : Coll_ProgramOp<"tie"> {
     SymbolNameAttr:$sym_name,
     StrAttr:$param,
     DenseI32ArrayAttr:$stages,
-    Pipe_LinkAttr:$link
+    OptionalAttr<Pipe_LinkAttr>:$link
   );
   let assemblyFormat = [{
-    $sym_name `param` $param `stages` $stages `link` $link attr-dict
+    $sym_name `param` $param `stages` $stages (`link` $link^)? attr-dict
   }];
   let hasVerifier = 1;
 }

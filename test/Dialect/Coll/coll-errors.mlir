@@ -347,8 +347,58 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane recv_act <"1RECV_F0 1RECV_F1">
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{ties 'w' over 1 stage, needs at least 2}}
+  // expected-error@+1 {{ties 'w' on 1 stages and has a link}}
   coll.tie @t param "w" stages [0] link <"shm", latency = 1000, bandwidth = 5000000000>
+}
+
+// -----
+
+pipe.program @job of @net on @host schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 2 devices [0, 1] memory_bytes 0 in_flight 2
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  pipe.stage 1 layers [1, 3) "head" to "loss" segments [1, 3)
+    replicas 1 devices [2] memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  pipe.role 0 stages [0] actions <"0F0 0F1 0B0 0B1">
+    lane compute <"0F0 0F1 0B0 0B1 0TIE_SUM0 0UPDATE">
+    lane send_act <"0SEND_F0 0SEND_F1">
+    lane recv_grad <"0RECV_B0 0RECV_B1">
+    lane reduce <"0REDUCE_GRAD">
+    lane tie <"0TIE_SEND0_1 0TIE_RECV0_1">
+  pipe.role 1 stages [1] actions <"1F0 1B0 1F1 1B1">
+    lane compute <"1F0 1B0 1F1 1B1 1TIE_SUM0 1UPDATE">
+    lane recv_act <"1RECV_F0 1RECV_F1">
+    lane send_grad <"1SEND_B0 1SEND_B1">
+    lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
+  // expected-error@+1 {{ties 'w' on no stage}}
+  coll.tie @t param "w" stages [] link <"shm", latency = 1000, bandwidth = 5000000000>
+}
+
+// -----
+
+pipe.program @job of @net on @host schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 2 devices [0, 1] memory_bytes 0 in_flight 2
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  pipe.stage 1 layers [1, 3) "head" to "loss" segments [1, 3)
+    replicas 1 devices [2] memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  pipe.role 0 stages [0] actions <"0F0 0F1 0B0 0B1">
+    lane compute <"0F0 0F1 0B0 0B1 0TIE_SUM0 0UPDATE">
+    lane send_act <"0SEND_F0 0SEND_F1">
+    lane recv_grad <"0RECV_B0 0RECV_B1">
+    lane reduce <"0REDUCE_GRAD">
+    lane tie <"0TIE_SEND0_1 0TIE_RECV0_1">
+  pipe.role 1 stages [1] actions <"1F0 1B0 1F1 1B1">
+    lane compute <"1F0 1B0 1F1 1B1 1TIE_SUM0 1UPDATE">
+    lane recv_act <"1RECV_F0 1RECV_F1">
+    lane send_grad <"1SEND_B0 1SEND_B1">
+    lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
+  // expected-error@+1 {{ties 'w' on 2 stages and has no link}}
+  coll.tie @t param "w" stages [0, 1]
 }
 
 // -----

@@ -48,4 +48,7 @@ pipe.program @job of @net on @host schedule "1f1b"
   coll.group @dp0 role 0 link <"shm", latency = 1000, bandwidth = 5000000000>
   coll.tie @tie0 param "w" stages [0, 1]
     link <"shm", latency = 1000, bandwidth = 5000000000>
+  // CHECK-NEXT: coll.tie @tie1 param "w" stages [1]
+  // CHECK-NOT: link
+  coll.tie @tie1 param "w" stages [1]
 }
