@@ -13,14 +13,18 @@
 #include "Cuts.h"
 #include "DiagnosticBridge.h"
 
+#include "Coll/CollBridge.h"
 #include "Coll/CollDialect.h"
 #include "Model/ModelBridge.h"
 #include "Model/ModelDialect.h"
 #include "Pipe/PipeBridge.h"
 #include "Pipe/PipeDialect.h"
+#include "takt/Cost/Cost.h"
 #include "takt/Frontend/Read.h"
 #include "takt/Lower/Lower.h"
 #include "takt/Transforms/Passes.h"
+
+#include "takt-rt/core/file.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
@@ -48,10 +52,6 @@ ExitCode Compiler::fail(const std::string &message, ExitCode code) {
   return code;
 }
 
-void Compiler::printDiagnostics() {
-  diags.print(std::cerr);
-}
-
 ExitCode Compiler::readInputs() {
   std::optional<ModelSpec> modelSpec = readModel(options.model, diags);
   std::optional<ClusterSpec> clusterSpec = readCluster(options.cluster, diags);
@@ -66,7 +66,7 @@ ExitCode Compiler::import() {
   module = model::importModel(model, &context);
   mlir::OpBuilder builder(&context);
   builder.setInsertionPointToStart(module->getBody());
-  importCluster(cluster, builder);
+  pipe::importCluster(cluster, builder);
   inputHash = hashInputs();
   return ExitCode::Done;
 }
@@ -145,7 +145,8 @@ ExitCode Compiler::runPasses() {
 
 ExitCode Compiler::lowerToPlan() {
   std::string error;
-  std::optional<LoweringProblem> problem = exportLowering(*module, error);
+  std::optional<LoweringProblem> problem =
+      coll::exportLowering(*module, error);
   if (!problem)
     return fail(error);
   problem->compiler = fmt::format("taktc {}", versionString());
@@ -174,20 +175,35 @@ ExitCode Compiler::predict() {
   simulation = rt::simulate(plan);
   plan.predictedStep = simulation.makespan;
   std::string error;
-  if (std::optional<Partition> partition = exportPartition(*module, error)) {
-    plan.objectiveStep = partition->objective;
-    plan.boundStep = partition->bound;
+  if (auto parts = pipe::findProgram(*module, error)) {
+    plan.objectiveStep = parts->program.getObjectiveNs();
+    plan.boundStep = parts->program.getBoundNs();
   }
   return ExitCode::Done;
 }
 
+/// Poses the problem of stage assignment once more, from the IR it was solved
+/// in, so that the neighbours of its answer can be valued.
 void Compiler::explainStages() const {
   std::string error;
-  std::optional<PartitionProblem> problem =
-      exportPartitionProblem(*module, error);
-  std::optional<Partition> partition = exportPartition(*module, error);
-  if (problem && partition)
-    std::cerr << explainPartition(*problem, *partition);
+  auto parts = pipe::findProgram(*module, error);
+  if (!parts)
+    return;
+  std::optional<CostTable> costs = model::exportCosts(parts->graph);
+  std::optional<PartitionCluster> devices =
+      pipe::exportPartitionCluster(parts->cluster, error);
+  if (!costs || !devices)
+    return;
+  Graph graph = model::exportGraph(parts->graph);
+  PartitionProblem problem =
+      partitionProblem(graph, chainSegments(graph),
+                       model::exportTraining(parts->graph), *costs, *devices);
+  if (options.schedule == "gpipe")
+    problem.inFlight = InFlightPolicy::GPipe;
+  Partition partition =
+      pipe::exportPartition(parts->program, problem.replicaOptions);
+  partition.bound = plan.boundStep;
+  std::cerr << explainPartition(problem, partition);
 }
 
 ExitCode Compiler::run() {
@@ -203,7 +219,7 @@ ExitCode Compiler::run() {
   step(&Compiler::runPasses);
   step(&Compiler::lowerToPlan);
   step(&Compiler::predict);
-  printDiagnostics();
+  diags.print(std::cerr);
   if (code != ExitCode::Done || written)
     return code;
   if (options.explainStages)

@@ -55,7 +55,6 @@ private:
 
   rt::ExitCode fail(const std::string &message,
                     rt::ExitCode code = rt::ExitCode::BadInput);
-  void printDiagnostics();
 
   const CompileOptions &options;
   Diagnostics diags;

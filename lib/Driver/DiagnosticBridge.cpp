@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "DiagnosticBridge.h"
 
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 
 using namespace takt;

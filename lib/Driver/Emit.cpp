@@ -94,7 +94,7 @@ ExitCode Compiler::emitPlan() {
     return ExitCode::Done;
   }
   std::ostringstream out;
-  const std::vector<rt::Record> none;
+  const rt::Runs runs{simulation.records, {}};
   switch (options.emit) {
   case EmitKind::PlanText:
     out << rt::toText(plan);
@@ -103,13 +103,13 @@ ExitCode Compiler::emitPlan() {
     out << computeCsv(plan);
     break;
   case EmitKind::Trace:
-    rt::writeChromeTrace(out, plan, simulation.records, none);
+    rt::writeChromeTrace(out, plan, runs);
     break;
   case EmitKind::Svg:
-    rt::writeTimelineSvg(out, plan, simulation.records, none);
+    rt::writeTimelineSvg(out, plan, runs);
     break;
   case EmitKind::Html:
-    rt::writeTimelineHtml(out, plan, simulation.records, none);
+    rt::writeTimelineHtml(out, plan, runs);
     break;
   default:
     break; // IR levels were written on the way
@@ -119,9 +119,9 @@ ExitCode Compiler::emitPlan() {
 
 void Compiler::report() {
   if (options.json) {
-    std::cout << rt::toJson(rt::summarize(plan)) << '\n';
+    std::cout << rt::toJson(rt::summarize(plan));
     return;
   }
   if (!options.quiet)
-    rt::printText(std::cerr, rt::summarize(plan));
+    std::cerr << rt::printText(rt::summarize(plan));
 }

@@ -51,8 +51,9 @@ struct ImportOptions {
 int runImport(const ImportOptions &options) {
   try {
     Diagnostics diags;
-    DappleOptions dapple;
-    dapple.samples = options.samples;
+    ImportDappleOptions dapple;
+    if (options.samples > 0)
+      dapple.samples = options.samples;
     std::string text = rt::readFile(options.file);
     std::optional<std::string> yaml =
         importDapple(text, options.file, dapple, diags);
