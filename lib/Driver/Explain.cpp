@@ -21,6 +21,14 @@ using namespace takt;
 
 namespace {
 
+/// The first layer of a segment named "first .. last", or the last.
+std::string endOf(const SegmentCost &segment, bool first) {
+  size_t dots = segment.name.find(" .. ");
+  if (dots == std::string::npos)
+    return segment.name;
+  return first ? segment.name.substr(0, dots) : segment.name.substr(dots + 4);
+}
+
 /// Objective with cut `c` moved by `shift` segments; a sentence if that cannot
 /// be.
 std::string movedCut(const PartitionProblem &problem, const Partition &current,

@@ -210,7 +210,7 @@ def compare_gradients(params, grads):
         if relative > 1e-4 and difference > 1e-6 * whole:
             print(f"gradient of '{name}': relative difference {relative:.3g}")
             failed = True
-        if difference > 1e-6 * whole:
+        if float(p.grad.double().norm()) > 1e-6 * whole:
             worst = max(worst, relative)
     print(f"gradients of step 1: {len(params)} tensors, largest relative "
           f"difference {worst:.3g}")
