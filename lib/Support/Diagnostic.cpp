@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <tuple>
 #include <utility>
 
 using namespace takt;
@@ -133,9 +134,23 @@ void Diagnostics::append(std::string &out, const Diagnostic &diagnostic) const {
 }
 
 std::string Diagnostics::text() const {
+  std::map<std::string, std::size_t> fileRank;
+  std::vector<const Diagnostic *> order;
+  for (const Diagnostic &diagnostic : kept) {
+    fileRank.emplace(diagnostic.loc.file, fileRank.size());
+    order.push_back(&diagnostic);
+  }
+  auto key = [&](const Diagnostic *d) {
+    return std::make_tuple(fileRank.at(d->loc.file), d->loc.line,
+                           d->loc.column);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const Diagnostic *a, const Diagnostic *b) {
+                     return key(a) < key(b);
+                   });
   std::string out;
-  for (const Diagnostic &diagnostic : kept)
-    append(out, diagnostic);
+  for (const Diagnostic *diagnostic : order)
+    append(out, *diagnostic);
   if (numDropped)
     out += fmt::format("{} further messages are not shown\n", numDropped);
   return out;

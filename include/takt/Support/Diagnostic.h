@@ -61,7 +61,8 @@ public:
   std::size_t errorCount() const { return numErrors; }
   const std::deque<Diagnostic> &all() const { return kept; }
 
-  /// Everything kept, in the order of reporting, then the number left out.
+  /// Everything kept, then the number left out. Files stand in the order of
+  /// reporting, places within a file in the order of the text.
   std::string text() const;
   void print(std::ostream &out) const;
 

@@ -41,6 +41,18 @@ TEST(DiagnosticTest, PlacesWithoutLineOrSource) {
   EXPECT_EQ(diags.errorCount(), 2u);
 }
 
+TEST(DiagnosticTest, PrintsInTheOrderOfTheText) {
+  Diagnostics diags;
+  diags.error({"b", 2, 1}, "third");
+  diags.error({"a", 1, 1}, "fourth");
+  diags.error({"b", 1, 5}, "second");
+  diags.error({"b", 1, 2}, "first");
+  EXPECT_EQ(diags.text(), "b:1:2: error: first\n"
+                          "b:1:5: error: second\n"
+                          "b:2:1: error: third\n"
+                          "a:1:1: error: fourth\n");
+}
+
 TEST(DiagnosticTest, WarningsAreNoErrors) {
   Diagnostics diags;
   diags.warning({}, "just so");
