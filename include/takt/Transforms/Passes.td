@@ -52,19 +52,22 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
   let summary = "Cut the chain of layers into stages and give each its devices";
   let description = [{
     Needs one `model.graph` with costs (`takt-annotate-costs`) and one
-    `pipe.cluster`; no stages yet.
+    `pipe.cluster` of equal nodes; no `pipe.program` yet.
 
     Solves stage assignment on the chain of segments exactly, with stage
     replicas and per-stage memory (objective and method: `takt/Partition`), or
-    evaluates the cuts that the options give. Writes the answer as `pipe` IR:
-    stages with layers, replicas, devices and predicted times, with the
-    objective and its proven lower bound.
+    chooses replicas for the cuts that the options give. Writes the answer as
+    one `pipe.program`: stages with layers, replicas, devices, predicted times
+    and memory, with the objective and its proven lower bound.
 
     Afterwards the stages cover the layers once and in order, and no device is
     used twice. The graph and the cluster stay as they are.
 
-    Reports: missing costs; options that contradict each other; no assignment
-    that fits, with what clashes and the cheapest ways out as notes.
+    Reports: missing costs; options that contradict each other; unlike nodes;
+    no assignment that fits, with what clashes and the cheapest ways out as
+    notes. In the last case the module gets the attribute `takt.infeasible`, or
+    `takt.limit_reached` when the work limit ended the search without an answer;
+    each holds the reason.
   }];
   let options = [
     Option<"stages", "stages", "int64_t", /*default=*/"0",
@@ -89,17 +92,19 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
 def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
   let summary = "Order the forward and backward actions of every stage";
   let description = [{
-    Needs assigned stages (`takt-assign-stages`).
+    Needs one `pipe.program` with stages (`takt-assign-stages`) and no roles.
 
     Generates the named schedule for the number of stages and micro-batches,
-    checks it with the independent verifier, and writes one list of compute
-    actions (`0F0, 0F1, 0B0, ...`) for each role.
+    checks it with the independent verifier, and writes one `pipe.role` for each
+    stage with its list of compute actions (`0F0 0F1 0B0 ...`).
 
     Afterwards every micro-batch passes every stage forward once and backward
     once, and the lists can run to the end. Stages and costs stay as they are.
 
-    Reports: no stages; an unknown schedule, with the known ones; a list that
-    the verifier refuses, with the action that breaks the rule.
+    Reports: no stages; a schedule that is there already; an unknown name, with
+    the known ones; a list that the verifier refuses, with the action that
+    breaks the rule; a list that holds more micro-batches at once than the
+    memory of a stage was computed for.
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"\"1f1b\"",
@@ -111,7 +116,7 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
 def InsertCommsPass : Pass<"takt-insert-comms", "::mlir::ModuleOp"> {
   let summary = "Add loads, transfers, reductions and updates to the schedule";
   let description = [{
-    Needs one list of compute actions for each role (`takt-schedule`).
+    Needs one role for each stage (`takt-schedule`) and no lanes yet.
 
     Adds what the compute actions need to run: loads of inputs, activations and
     gradients between neighbouring stages, the all-reduce of replicated stages,
@@ -122,7 +127,8 @@ def InsertCommsPass : Pass<"takt-insert-comms", "::mlir::ModuleOp"> {
     Afterwards every receive has one send of the same size in the same order on
     its channel, and every role ends with its update.
 
-    Reports: no schedule; a module that already has communication.
+    Reports: no schedule; communication that is there already; layers without
+    costs for a stage's number of replicas.
   }];
   let dependentDialects = ["::takt::coll::CollDialect",
                            "::takt::pipe::PipeDialect"];
