@@ -33,9 +33,11 @@ llvm::hash_code hash_value(const CommAction &action);
 
 namespace takt::pipe {
 
-/// Set on the module by a pass that proves that no answer exists; holds the
-/// reason. A driver tells "impossible" from "bad input" by it.
+/// Set on the module by a pass that proves that no answer exists, or that found
+/// none within its limit; each holds the reason. A driver tells "impossible" and
+/// "gave up" from "bad input" by them.
 constexpr llvm::StringLiteral kInfeasibleAttr = "takt.infeasible";
+constexpr llvm::StringLiteral kLimitReachedAttr = "takt.limit_reached";
 
 /// Something a second: FLOP or bytes. Printed as a whole number where it is one,
 /// otherwise as the shortest decimal that reads back to the same bits.

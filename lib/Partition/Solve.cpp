@@ -33,6 +33,7 @@ PartitionResult solvePartition(const PartitionProblem &problem,
   if (start.empty()) {
     const Answer answer = findFeasible(chain, meter, start);
     if (answer == Answer::OutOfWork) {
+      result.outOfWork = true;
       result.infeasible.reason =
           "the work limit was reached before any assignment was found";
       return result;

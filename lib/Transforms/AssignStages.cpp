@@ -57,8 +57,8 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
   llvm::LogicalResult assign();
   llvm::LogicalResult readOptions(model::GraphOp graph,
                                   PartitionProblem &problem);
-  llvm::LogicalResult reportInfeasible(model::GraphOp graph,
-                                       const Infeasible &infeasible);
+  llvm::LogicalResult reportNone(model::GraphOp graph,
+                                 const PartitionResult &result);
   void write(model::GraphOp graph, pipe::ClusterOp cluster, const Graph &layers,
              const std::vector<Segment> &segments, const CostTable &costs,
              const PartitionProblem &problem, const Partition &partition);
@@ -77,7 +77,7 @@ llvm::LogicalResult AssignStages::readOptions(model::GraphOp graph,
                              << "'; known are '1f1b' and 'gpipe'";
   if (workLimit < 1)
     return graph.emitError() << "work-limit must be positive, got "
-                             << workLimit;
+                             << workLimit.getValue();
   problem.stages = stages;
   problem.maxStages = maxStages;
   if (replicas != 0)
@@ -89,15 +89,16 @@ llvm::LogicalResult AssignStages::readOptions(model::GraphOp graph,
   return success();
 }
 
-llvm::LogicalResult
-AssignStages::reportInfeasible(model::GraphOp graph,
-                               const Infeasible &infeasible) {
-  // A proof is no bad input: callers tell the two apart by this attribute.
+llvm::LogicalResult AssignStages::reportNone(model::GraphOp graph,
+                                             const PartitionResult &result) {
+  // Neither is bad input: callers tell the three apart by these attributes.
+  const Infeasible &infeasible = result.infeasible;
   getOperation()->setAttr(
-      pipe::kInfeasibleAttr,
+      result.outOfWork ? pipe::kLimitReachedAttr : pipe::kInfeasibleAttr,
       mlir::StringAttr::get(&getContext(), infeasible.reason));
-  mlir::InFlightDiagnostic diag = graph.emitError()
-                                  << "no stages fit: " << infeasible.reason;
+  mlir::InFlightDiagnostic diag = graph.emitError();
+  diag << (result.outOfWork ? "no stages found: " : "no stages fit: ")
+       << infeasible.reason;
   for (const std::string &wayOut : infeasible.waysOut)
     diag.attachNote() << wayOut;
   return diag;
@@ -130,7 +131,7 @@ llvm::LogicalResult AssignStages::assign() {
     return failure();
   PartitionResult result = solvePartition(problem, workLimit);
   if (!result.partition)
-    return reportInfeasible(*graph, result.infeasible);
+    return reportNone(*graph, result);
   if (std::optional<std::string> fault = verify(problem, *result.partition))
     return graph->emitError() << "the assignment found fails its check: "
                               << *fault;

@@ -112,6 +112,7 @@ struct Infeasible {
 struct PartitionResult {
   std::optional<Partition> partition;
   Infeasible infeasible; ///< set when there is no partition
+  bool outOfWork = false; ///< no partition, but none is ruled out: work limit
 };
 
 /// Peak bytes of one device of a stage: weights, gradients and optimizer state,
