@@ -1,6 +1,6 @@
 # How lit finds and runs Takt's text tests. Each test file says in its RUN lines
-# what to run; the tools of the build and LLVM's FileCheck, not and split-file are
-# on its PATH.
+# what to run; the tools of the build and LLVM's FileCheck, not and split-file
+# are on its PATH.
 import os
 
 import lit.formats
@@ -17,12 +17,9 @@ config.environment["PATH"] = os.pathsep.join(
     [bin_dir, config.llvm_tools_dir, config.environment["PATH"]]
 )
 
-# %examples and %clusters are the files people start from; %inputs are files that
-# several tests read.
+# %examples are the files people start from, %data what several tests read.
 config.substitutions += [
     ("%examples", os.path.join(config.takt_source_dir, "examples")),
-    ("%clusters", os.path.join(config.takt_source_dir, "examples", "clusters")),
-    ("%inputs", os.path.join(config.test_source_root, "Inputs")),
     ("%data", os.path.join(config.test_source_root, "data")),
 ]
 
