@@ -1,5 +1,4 @@
-//===- SegmentMemory.h - bytes of a segment before lowering -------*- C++
-//-*-===//
+//===- SegmentMemory.h - bytes of a segment before lowering -----*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,4 @@
-//===- BoxSearch.h - branch and bound over limits -----------------*- C++
-//-*-===//
+//===- BoxSearch.h - branch and bound over limits ---------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

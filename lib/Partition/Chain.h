@@ -1,5 +1,4 @@
-//===- Chain.h - a partition problem made fast to ask -------------*- C++
-//-*-===//
+//===- Chain.h - a partition problem made fast to ask -----------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -106,6 +105,11 @@ public:
                int64_t inFlight) const {
     return baseMemory(begin, end, option) +
            inFlight * memoryPerFlight(begin, end, option);
+  }
+  bool fits(int32_t begin, int32_t end, int32_t option,
+            int64_t inFlight) const {
+    return !memoryLimited() ||
+           memory(begin, end, option, inFlight) <= source.cluster.memory;
   }
   /// Most micro-batches in flight that fit; 0: none, microBatches(): any.
   int64_t maxInFlight(int32_t begin, int32_t end, int32_t option) const;

@@ -261,6 +261,15 @@ private:
       ways.push_back("allow cuts after every segment");
   }
 
+  /// Four digits are shown; they must be enough for who takes them at their
+  /// word.
+  static std::string roundedUp(Bytes bytes) {
+    const std::string text = formatBytes(bytes);
+    const Parsed<int64_t> shown = parseBytes(text);
+    return shown && shown.value >= bytes ? text
+                                         : formatBytes(bytes + bytes / 2000);
+  }
+
   void hardwareWays(std::vector<std::string> &ways) {
     PartitionProblem changed = problem;
     if (!problem.useAllDevices) {
@@ -278,13 +287,14 @@ private:
       high = 2 * high;
       changed.cluster.memory = high;
     } while (!feasible(changed) && !meter.exhausted());
-    while (high - low > 1 && !meter.exhausted()) {
+    // Finer than what is shown.
+    while (high - low > 1 + low / 20000 && !meter.exhausted()) {
       changed.cluster.memory = low + (high - low) / 2;
       (feasible(changed) ? high : low) = changed.cluster.memory;
     }
     if (!meter.exhausted())
       ways.push_back(
-          fmt::format("use devices with at least {}", formatBytes(high)));
+          fmt::format("use devices with at least {}", roundedUp(high)));
   }
 
   const PartitionProblem &problem;

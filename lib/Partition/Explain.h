@@ -1,5 +1,4 @@
-//===- Explain.h - why there is no assignment ---------------------*- C++
-//-*-===//
+//===- Explain.h - why there is no assignment -------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

@@ -19,6 +19,9 @@ namespace takt::partition {
 
 namespace {
 
+/// A stage's memory costs as much as some transitions of the other programs.
+constexpr int64_t kCheckCost = 4;
+
 /// Numbers of devices from 0 to a limit.
 class DeviceSet {
 public:
@@ -113,14 +116,14 @@ private:
   }
 
   bool fits(int32_t count, int32_t begin, int32_t end, int32_t option) const {
-    return chain.maxInFlight(begin, end, option) >= chain.inFlight(count - 1);
+    return chain.fits(begin, end, option, chain.inFlight(count - 1));
   }
 
   void fill(int32_t count, int32_t begin) {
     for (int32_t o = 0; o < chain.numOptions(); ++o)
       for (int32_t end = begin + 1;
            end <= chain.size() && !chain.neverFits(begin, end, o); ++end) {
-        meter.done += layers[count][begin].cost();
+        meter.done += kCheckCost + layers[count][begin].cost();
         const DeviceSet &rest = layers[count - 1][end];
         if (!rest.empty() && fits(count, begin, end, o))
           layers[count][begin].addShifted(rest, chain.replicas(o));

@@ -1,5 +1,4 @@
-//===- Feasible.h - does any assignment keep the limits -----------*- C++
-//-*-===//
+//===- Feasible.h - does any assignment keep the limits ---------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

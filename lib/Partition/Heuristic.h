@@ -1,5 +1,4 @@
-//===- Heuristic.h - good assignments, quickly --------------------*- C++
-//-*-===//
+//===- Heuristic.h - good assignments, quickly ------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

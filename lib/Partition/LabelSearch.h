@@ -1,5 +1,4 @@
-//===- LabelSearch.h - exact least sum under limits ---------------*- C++
-//-*-===//
+//===- LabelSearch.h - exact least sum under limits -------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

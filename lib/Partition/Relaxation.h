@@ -1,5 +1,4 @@
-//===- Relaxation.h - bounds from a chain without positions -------*- C++
-//-*-===//
+//===- Relaxation.h - bounds from a chain without positions -----*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

@@ -14,9 +14,14 @@
 #include "Feasible.h"
 #include "Heuristic.h"
 
+#include <algorithm>
+
 namespace takt {
 
 using namespace partition;
+
+/// An explanation that takes longer leaves ways out unsaid.
+static constexpr int64_t kExplainWork = int64_t(1) << 30;
 
 PartitionResult solvePartition(const PartitionProblem &problem,
                                int64_t workLimit) {
@@ -39,7 +44,8 @@ PartitionResult solvePartition(const PartitionProblem &problem,
       return result;
     }
     if (answer == Answer::No) {
-      result.infeasible = explain(problem, meter);
+      WorkMeter rest{0, std::min(workLimit, kExplainWork)};
+      result.infeasible = explain(problem, rest);
       return result;
     }
   }

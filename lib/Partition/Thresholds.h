@@ -1,5 +1,4 @@
-//===- Thresholds.h - the values that times can take --------------*- C++
-//-*-===//
+//===- Thresholds.h - the values that times can take ------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

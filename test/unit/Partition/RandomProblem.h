@@ -1,5 +1,4 @@
-//===- RandomProblem.h - small chains for the oracle --------------*- C++
-//-*-===//
+//===- RandomProblem.h - small chains for the oracle ------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
