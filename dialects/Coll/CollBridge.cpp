@@ -79,7 +79,8 @@ std::optional<LoweringProblem> coll::exportStages(ProgramParts parts,
     stage.layerEnd = op.getLayerEnd();
     stage.replicas = op.getReplicas();
     stage.devices = op.getDevices().vec();
-    pipe::NodesAttr nodes = parts.cluster.getNodeOf(stage.devices.front()).second;
+    pipe::NodesAttr nodes =
+        parts.cluster.getNodeOf(stage.devices.front()).second;
     stage.capacity = parts.cluster.lookupDevice(nodes.getDevice()).getMemory();
     for (int32_t l = stage.layerBegin; l < stage.layerEnd; ++l) {
       const LayerTimes &times = costs->layers[l];
@@ -152,7 +153,8 @@ static bool exportGroups(ProgramOp program, LoweringProblem &problem,
                          std::string &error) {
   std::vector<bool> seen(problem.stages.size());
   for (GroupOp group : program.getBody().getOps<GroupOp>()) {
-    problem.stages[group.getRole()].groupLink = pipe::exportLink(group.getLink());
+    problem.stages[group.getRole()].groupLink =
+        pipe::exportLink(group.getLink());
     seen[group.getRole()] = true;
   }
   for (RoleOp role : program.getRoles())
@@ -214,7 +216,8 @@ void coll::importCommunication(const LoweringProblem &problem,
                                ProgramParts parts) {
   ProgramOp program = parts.program;
   ClusterOp cluster = parts.cluster;
-  mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(&program.getBody().front());
+  mlir::OpBuilder builder =
+      mlir::OpBuilder::atBlockEnd(&program.getBody().front());
   mlir::MLIRContext *context = builder.getContext();
   mlir::Location loc = program.getLoc();
   std::vector<RoleOp> roles = program.getRoles();

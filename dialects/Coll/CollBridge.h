@@ -1,4 +1,4 @@
-//===- CollBridge.h - the communication level and lowering -------*- C++ -*-===//
+//===- CollBridge.h - the communication level and lowering ------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -27,8 +27,8 @@ std::optional<LoweringProblem> exportStages(pipe::ProgramParts parts,
                                             std::string &error);
 
 /// The whole problem from IR after takt-insert-comms; it passes `check()`.
-/// `compiler` and `inputHash` are left to the caller. Nothing, and a sentence in
-/// `error`, when the module is not at that level or not complete.
+/// `compiler` and `inputHash` are left to the caller. Nothing, and a sentence
+/// in `error`, when the module is not at that level or not complete.
 std::optional<LoweringProblem> exportLowering(mlir::ModuleOp module,
                                               std::string &error);
 

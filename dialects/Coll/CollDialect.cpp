@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Registration, and the checks of channels, groups and ties against the roles of
-// their program.
+// Registration, and the checks of channels, groups and ties against the roles
+// of their program.
 //
 //===----------------------------------------------------------------------===//
 #include "Coll/CollDialect.h"

@@ -1,4 +1,4 @@
-//===- CollDialect.h - channels and groups of a program ----------*- C++ -*-===//
+//===- CollDialect.h - channels and groups of a program ---------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

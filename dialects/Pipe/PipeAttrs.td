@@ -16,7 +16,8 @@ include "Pipe/PipeDialect.td"
 include "Pipe/PipeEnums.td"
 include "mlir/IR/AttrTypeBase.td"
 
-class Pipe_Attr<string name, string attrMnemonic> : AttrDef<Pipe_Dialect, name> {
+class Pipe_Attr<string name, string attrMnemonic>
+    : AttrDef<Pipe_Dialect, name> {
   let mnemonic = attrMnemonic;
 }
 

@@ -67,11 +67,11 @@ ClusterOp pipe::importCluster(const ClusterSpec &cluster,
     links.push_back(
         LinkAttr::get(context, link.name, link.latency, Rate{link.bandwidth}));
   for (const NodeGroupSpec &group : cluster.nodes)
-    nodes.push_back(NodesAttr::get(
-        context, group.count, group.device, group.devices,
-        group.link.empty() ? mlir::StringAttr()
-                           : builder.getStringAttr(group.link),
-        group.cores, group.hostMemory));
+    nodes.push_back(
+        NodesAttr::get(context, group.count, group.device, group.devices,
+                       group.link.empty() ? mlir::StringAttr()
+                                          : builder.getStringAttr(group.link),
+                       group.cores, group.hostMemory));
   mlir::Location loc = builder.getUnknownLoc();
   if (!cluster.file.empty())
     loc = mlir::FileLineColLoc::get(context, cluster.file, 1, 1);
@@ -155,9 +155,8 @@ Partition pipe::exportPartition(ProgramOp program,
     choice.end = stage.getSegmentEnd();
     auto option = std::find(replicaOptions.begin(), replicaOptions.end(),
                             stage.getReplicas());
-    choice.option = option == replicaOptions.end()
-                        ? -1
-                        : option - replicaOptions.begin();
+    choice.option =
+        option == replicaOptions.end() ? -1 : option - replicaOptions.begin();
     choice.firstDevice = stage.getDevices().front();
     choice.time = stage.getForwardNs() + stage.getBackwardNs();
     choice.transfer = stage.getTransferNs();

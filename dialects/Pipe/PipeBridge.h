@@ -1,4 +1,4 @@
-//===- PipeBridge.h - pipe IR to and from plain structs ----------*- C++ -*-===//
+//===- PipeBridge.h - pipe IR to and from plain structs ---------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -38,7 +38,8 @@ ClusterSpec exportCluster(ClusterOp cluster);
 ClusterOp importCluster(const ClusterSpec &cluster, mlir::OpBuilder &builder);
 
 /// The cluster as stage assignment sees it: equal nodes in a row. A cluster of
-/// several device kinds or unlike nodes gives nothing and a sentence in `error`.
+/// several device kinds or unlike nodes gives nothing and a sentence in
+/// `error`.
 std::optional<PartitionCluster> exportPartitionCluster(ClusterOp cluster,
                                                        std::string &error);
 

@@ -98,10 +98,10 @@ FailureOr<Rate> FieldParser<Rate>::parse(AsmParser &parser) {
 // Parts of a cluster
 //===----------------------------------------------------------------------===//
 
-LogicalResult
-DeviceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                   llvm::StringRef name, Rate flops, Rate memoryBandwidth,
-                   int64_t memory, int64_t kernelOverhead) {
+LogicalResult DeviceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 llvm::StringRef name, Rate flops,
+                                 Rate memoryBandwidth, int64_t memory,
+                                 int64_t kernelOverhead) {
   auto positive = [](Rate rate) {
     return rate.perSecond > 0 && std::isfinite(rate.perSecond);
   };
@@ -132,9 +132,8 @@ LogicalResult NodesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (devices < 1)
     return emitError() << "a node needs at least 1 device, got " << devices;
   if (devices > 1 && !link)
-    return emitError() << "a node of " << devices
-                       << " devices of kind '" << device
-                       << "' needs a link class";
+    return emitError() << "a node of " << devices << " devices of kind '"
+                       << device << "' needs a link class";
   if (cores < 1)
     return emitError() << "a node needs at least 1 core, got " << cores;
   if (hostMemory < 0)
@@ -196,7 +195,7 @@ void ActionsAttr::print(AsmPrinter &printer) const {
   llvm::raw_ostream &os = printer.getStream();
   os << "<\"";
   llvm::interleave(
-      getActions(), os,
-      [&](const CommAction &action) { os << toText(action); }, " ");
+      getActions(), os, [&](const CommAction &action) { os << toText(action); },
+      " ");
   os << "\">";
 }

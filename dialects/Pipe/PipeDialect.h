@@ -1,4 +1,4 @@
-//===- PipeDialect.h - clusters, stages and action lists ---------*- C++ -*-===//
+//===- PipeDialect.h - clusters, stages and action lists --------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -34,13 +34,13 @@ llvm::hash_code hash_value(const CommAction &action);
 namespace takt::pipe {
 
 /// Set on the module by a pass that proves that no answer exists, or that found
-/// none within its limit; each holds the reason. A driver tells "impossible" and
-/// "gave up" from "bad input" by them.
+/// none within its limit; each holds the reason. A driver tells "impossible"
+/// and "gave up" from "bad input" by them.
 constexpr llvm::StringLiteral kInfeasibleAttr = "takt.infeasible";
 constexpr llvm::StringLiteral kLimitReachedAttr = "takt.limit_reached";
 
-/// Something a second: FLOP or bytes. Printed as a whole number where it is one,
-/// otherwise as the shortest decimal that reads back to the same bits.
+/// Something a second: FLOP or bytes. Printed as a whole number where it is
+/// one, otherwise as the shortest decimal that reads back to the same bits.
 struct Rate {
   double perSecond = 0;
   /// Compares bits, as attributes must be equal exactly where they print equal.

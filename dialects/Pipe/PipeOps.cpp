@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parts of the assembly that the declarative formats leave to code, and look-ups
-// on operations.
+// Parts of the assembly that the declarative formats leave to code, and
+// look-ups on operations.
 //
 //===----------------------------------------------------------------------===//
 #include "Pipe/PipeDialect.h"
@@ -111,7 +111,8 @@ LinkAttr ClusterOp::getLinkAmong(llvm::ArrayRef<int32_t> devices) {
 /// `word number`; the attribute is of the given type.
 static ParseResult parseEntry(OpAsmParser &parser, llvm::StringRef word,
                               Type type, IntegerAttr &attr) {
-  return failure(parser.parseKeyword(word) || parser.parseAttribute(attr, type));
+  return failure(parser.parseKeyword(word) ||
+                 parser.parseAttribute(attr, type));
 }
 
 /// `[begin, end)`

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each operation first checks itself; the program then checks how its stages and
-// roles fit together, and last how they fit the model and the cluster, which are
-// found by symbol.
+// Each operation first checks itself; the program then checks how its stages
+// and roles fit together, and last how they fit the model and the cluster,
+// which are found by symbol.
 //
 //===----------------------------------------------------------------------===//
 #include "Model/ModelBridge.h"
@@ -35,8 +35,8 @@ LogicalResult ClusterOp::verify() {
   llvm::StringSet<> devices, links;
   for (auto device : getDevices().getAsRange<DeviceAttr>())
     if (!devices.insert(device.getName()).second)
-      return emitOpError() << "has two device kinds named '"
-                           << device.getName() << "'";
+      return emitOpError() << "has two device kinds named '" << device.getName()
+                           << "'";
   for (auto link : getLinks().getAsRange<LinkAttr>())
     if (!links.insert(link.getName()).second)
       return emitOpError() << "has two link classes named '" << link.getName()
@@ -95,12 +95,12 @@ LogicalResult StageOp::verify() {
     return emitOpError() << getNumber() << " has " << getReplicas()
                          << " replicas on " << getDevices().size()
                          << " devices";
-  for (auto [what, value] : {std::pair<llvm::StringRef, int64_t>
-                                 {"forward_ns", getForwardNs()},
-                             {"backward_ns", getBackwardNs()},
-                             {"transfer_ns", getTransferNs()},
-                             {"all_reduce_ns", getAllReduceNs()},
-                             {"memory_bytes", getMemoryBytes()}})
+  for (auto [what, value] :
+       {std::pair<llvm::StringRef, int64_t>{"forward_ns", getForwardNs()},
+        {"backward_ns", getBackwardNs()},
+        {"transfer_ns", getTransferNs()},
+        {"all_reduce_ns", getAllReduceNs()},
+        {"memory_bytes", getMemoryBytes()}})
     if (value < 0)
       return emitOpError() << getNumber() << " has a negative " << what << ": "
                            << value;
@@ -177,11 +177,11 @@ LogicalResult RoleOp::verify() {
       if (failed(belongs(action)))
         return failure();
       if (laneOf(action.kind) != lane.getKind())
-        return emitOpError() << getNumber() << " has action '"
-                             << takt::toText(action) << "' on lane '"
-                             << stringifyLaneKind(lane.getKind())
-                             << "'; its place is lane '"
-                             << stringifyLaneKind(laneOf(action.kind)) << "'";
+        return emitOpError()
+               << getNumber() << " has action '" << takt::toText(action)
+               << "' on lane '" << stringifyLaneKind(lane.getKind())
+               << "'; its place is lane '"
+               << stringifyLaneKind(laneOf(action.kind)) << "'";
       if (action.kind == CommKind::Compute)
         compute.push_back(action);
     }
@@ -211,24 +211,24 @@ static LogicalResult verifyStages(const std::vector<StageOp> &stages) {
     StageOp stage = op;
     int32_t number = stage.getNumber();
     if (number != int32_t(index))
-      return stage.emitOpError() << number << " stands where stage " << index
-                                 << " is expected";
+      return stage.emitOpError()
+             << number << " stands where stage " << index << " is expected";
     if (stage.getLayerBegin() != layer)
-      return stage.emitOpError() << number << " begins with layer "
-                                 << stage.getLayerBegin() << ", expected "
-                                 << layer;
+      return stage.emitOpError()
+             << number << " begins with layer " << stage.getLayerBegin()
+             << ", expected " << layer;
     if (stage.getSegmentBegin() != segment)
-      return stage.emitOpError() << number << " begins with segment "
-                                 << stage.getSegmentBegin() << ", expected "
-                                 << segment;
+      return stage.emitOpError()
+             << number << " begins with segment " << stage.getSegmentBegin()
+             << ", expected " << segment;
     layer = stage.getLayerEnd();
     segment = stage.getSegmentEnd();
     for (int32_t device : stage.getDevices()) {
       auto [it, fresh] = stageOf.try_emplace(device, number);
       if (!fresh)
-        return stage.emitOpError() << number << " runs on device " << device
-                                   << ", which stage " << it->second
-                                   << " has already";
+        return stage.emitOpError()
+               << number << " runs on device " << device << ", which stage "
+               << it->second << " has already";
     }
   }
   return success();
@@ -252,12 +252,12 @@ static LogicalResult verifyRoles(const std::vector<StageOp> &stages,
     RoleOp role = op;
     int32_t number = role.getNumber();
     if (number != int32_t(index))
-      return role.emitOpError() << number << " stands where role " << index
-                                << " is expected";
+      return role.emitOpError()
+             << number << " stands where role " << index << " is expected";
     for (int32_t stage : role.getStages()) {
       if (stage < 0 || stage >= int32_t(stages.size()))
-        return role.emitOpError() << number << " names stage " << stage
-                                  << " of " << stages.size();
+        return role.emitOpError()
+               << number << " names stage " << stage << " of " << stages.size();
       auto [it, fresh] = roleOf.try_emplace(stage, number);
       if (!fresh)
         return role.emitOpError() << number << " names stage " << stage
@@ -265,11 +265,10 @@ static LogicalResult verifyRoles(const std::vector<StageOp> &stages,
       int32_t peak = peakOf(role.getActions().getActions(), stage);
       StageOp stageOp = stages[stage];
       if (peak > stageOp.getInFlight()) {
-        InFlightDiagnostic diag = role.emitOpError()
-                                  << number << " holds " << peak
-                                  << " micro-batches of stage " << stage
-                                  << " at once, its memory is for "
-                                  << stageOp.getInFlight();
+        InFlightDiagnostic diag =
+            role.emitOpError()
+            << number << " holds " << peak << " micro-batches of stage "
+            << stage << " at once, its memory is for " << stageOp.getInFlight();
         diag.attachNote(stageOp.getLoc()) << "in_flight is stated here";
         return diag;
       }
@@ -298,8 +297,7 @@ LogicalResult ProgramOp::verifyRegions() {
 // Program: against the model and the cluster
 //===----------------------------------------------------------------------===//
 
-LogicalResult
-ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
+LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // The program is a symbol table itself: look outside.
   Operation *scope = (*this)->getParentOp();
   auto cluster =
@@ -319,21 +317,21 @@ ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (StageOp stage : stages) {
     for (int32_t device : stage.getDevices())
       if (device < 0 || device >= devices)
-        return stage.emitOpError() << stage.getNumber() << " runs on device "
-                                   << device << ", cluster '" << getCluster()
-                                   << "' has " << devices;
+        return stage.emitOpError()
+               << stage.getNumber() << " runs on device " << device
+               << ", cluster '" << getCluster() << "' has " << devices;
     if (stage.getLayerEnd() > int64_t(layers.size()))
-      return stage.emitOpError() << stage.getNumber() << " ends at layer "
-                                 << stage.getLayerEnd() << ", model '"
-                                 << getModel() << "' has " << layers.size();
+      return stage.emitOpError()
+             << stage.getNumber() << " ends at layer " << stage.getLayerEnd()
+             << ", model '" << getModel() << "' has " << layers.size();
     for (auto [index, name] :
          {std::pair(stage.getLayerBegin(), stage.getFirstLayer()),
           std::pair(stage.getLayerEnd() - 1, stage.getLastLayer())})
       if (name != layers[index].name)
-        return stage.emitOpError() << stage.getNumber() << " calls layer "
-                                   << index << " '" << name << "', in model '"
-                                   << getModel() << "' it is '"
-                                   << layers[index].name << "'";
+        return stage.emitOpError()
+               << stage.getNumber() << " calls layer " << index << " '" << name
+               << "', in model '" << getModel() << "' it is '"
+               << layers[index].name << "'";
   }
   if (stages.back().getLayerEnd() != int64_t(layers.size()))
     return emitOpError() << "ends at layer " << stages.back().getLayerEnd()

@@ -41,9 +41,9 @@ FailureOr<OpTy> findOnly(ModuleOp module) {
   auto ops = module.getOps<OpTy>();
   if (!ops.empty() && std::next(ops.begin()) == ops.end())
     return *ops.begin();
-  return module.emitError() << "needs exactly one '"
-                            << OpTy::getOperationName() << "', has "
-                            << std::distance(ops.begin(), ops.end());
+  return module.emitError()
+         << "needs exactly one '" << OpTy::getOperationName() << "', has "
+         << std::distance(ops.begin(), ops.end());
 }
 
 struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
@@ -76,8 +76,8 @@ llvm::LogicalResult AssignStages::readOptions(model::GraphOp graph,
     return graph.emitError() << "unknown schedule policy '" << schedulePolicy
                              << "'; known are '1f1b' and 'gpipe'";
   if (workLimit < 1)
-    return graph.emitError() << "work-limit must be positive, got "
-                             << workLimit.getValue();
+    return graph.emitError()
+           << "work-limit must be positive, got " << workLimit.getValue();
   problem.stages = stages;
   problem.maxStages = maxStages;
   if (replicas != 0)
@@ -124,19 +124,17 @@ llvm::LogicalResult AssignStages::assign() {
 
   Graph layers = model::exportGraph(*graph);
   std::vector<Segment> segments = chainSegments(layers);
-  PartitionProblem problem =
-      partitionProblem(layers, segments, model::exportTraining(*graph), *costs,
-                       *devices);
+  PartitionProblem problem = partitionProblem(
+      layers, segments, model::exportTraining(*graph), *costs, *devices);
   if (failed(readOptions(*graph, problem)))
     return failure();
   PartitionResult result = solvePartition(problem, workLimit);
   if (!result.partition)
     return reportNone(*graph, result);
   if (std::optional<std::string> fault = verify(problem, *result.partition))
-    return graph->emitError() << "the assignment found fails its check: "
-                              << *fault;
-  write(*graph, *cluster, layers, segments, *costs, problem,
-        *result.partition);
+    return graph->emitError()
+           << "the assignment found fails its check: " << *fault;
+  write(*graph, *cluster, layers, segments, *costs, problem, *result.partition);
   return success();
 }
 
@@ -163,16 +161,16 @@ void AssignStages::write(model::GraphOp graph, pipe::ClusterOp cluster,
     for (int32_t l = begin; l < end; ++l) {
       const LayerTimes &times = costs.layers[l];
       forward += times.forward[choice.option];
-      backward += times.inputGrad[choice.option] +
-                  times.weightGrad[choice.option];
+      backward +=
+          times.inputGrad[choice.option] + times.weightGrad[choice.option];
     }
     int32_t count = problem.replicaOptions[choice.option];
     std::vector<int32_t> devices(count);
     std::iota(devices.begin(), devices.end(), choice.firstDevice);
     pipe::StageOp::create(builder, graph.getLoc(), number++, begin, end,
-                          layers.layers[begin].name, layers.layers[end - 1].name,
-                          choice.begin, choice.end, count, devices, forward,
-                          backward, choice.transfer, choice.allReduce,
-                          choice.memory, choice.inFlight);
+                          layers.layers[begin].name,
+                          layers.layers[end - 1].name, choice.begin, choice.end,
+                          count, devices, forward, backward, choice.transfer,
+                          choice.allReduce, choice.memory, choice.inFlight);
   }
 }

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Adds to the schedule what it needs to run and declares channels and groups. It
-// runs last: what it leaves is all that lowering to a plan reads. Which actions
-// are needed is decided by takt/Lower.
+// Adds to the schedule what it needs to run and declares channels and groups.
+// It runs last: what it leaves is all that lowering to a plan reads. Which
+// actions are needed is decided by takt/Lower.
 //
 //===----------------------------------------------------------------------===//
 #include "takt/Transforms/Passes.h"
@@ -43,12 +43,12 @@ llvm::LogicalResult checkRoles(pipe::ProgramOp program) {
     return program.emitError() << "has no schedule; run takt-schedule first";
   for (pipe::RoleOp role : roles) {
     if (role.getStages() != llvm::ArrayRef<int32_t>(role.getNumber()))
-      return role.emitError() << "communication is inserted where role "
-                              << role.getNumber() << " has stage "
-                              << role.getNumber() << " and no other";
+      return role.emitError()
+             << "communication is inserted where role " << role.getNumber()
+             << " has stage " << role.getNumber() << " and no other";
     if (role.getLanes())
-      return role.emitError() << "role " << role.getNumber()
-                              << " has communication already";
+      return role.emitError()
+             << "role " << role.getNumber() << " has communication already";
   }
   return success();
 }

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Gives every stage a role with its list of compute actions. It runs after stage
-// assignment and before communication, which follows the order of the actions.
-// Generators and verifier are in takt/Schedule.
+// Gives every stage a role with its list of compute actions. It runs after
+// stage assignment and before communication, which follows the order of the
+// actions. Generators and verifier are in takt/Schedule.
 //
 //===----------------------------------------------------------------------===//
 #include "takt/Transforms/Passes.h"
@@ -37,7 +37,8 @@ struct SchedulePass : impl::SchedulePassBase<SchedulePass> {
 
   llvm::LogicalResult run();
   llvm::LogicalResult reportUnknown(pipe::ProgramOp program);
-  /// Memory was reckoned for a number of micro-batches: holds the schedule more?
+  /// Memory was reckoned for a number of micro-batches: holds the schedule
+  /// more?
   llvm::LogicalResult checkInFlight(pipe::ProgramOp program,
                                     const Schedule &found);
 };
@@ -90,18 +91,17 @@ llvm::LogicalResult SchedulePass::run() {
   if (!found)
     return reportUnknown(program);
   if (std::optional<std::string> fault = verify(problem, *found))
-    return program.emitError() << "schedule '" << schedule
-                               << "' fails its check: " << *fault;
+    return program.emitError()
+           << "schedule '" << schedule << "' fails its check: " << *fault;
   if (failed(checkInFlight(program, *found)))
     return mlir::failure();
 
   auto builder = mlir::OpBuilder::atBlockEnd(&program.getBody().front());
   int32_t number = 0;
   for (const std::vector<Action> &actions : found->roles) {
-    pipe::RoleOp::create(builder, program.getLoc(), number,
-                         llvm::ArrayRef<int32_t>(number),
-                         pipe::importActions(actions, &getContext()),
-                         mlir::ArrayAttr());
+    pipe::RoleOp::create(
+        builder, program.getLoc(), number, llvm::ArrayRef<int32_t>(number),
+        pipe::importActions(actions, &getContext()), mlir::ArrayAttr());
     ++number;
   }
   program.setSchedule(found->name);
