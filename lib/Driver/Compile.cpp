@@ -43,6 +43,8 @@ Compiler::Compiler(const CompileOptions &options)
     : options(options), context(mlir::MLIRContext::Threading::DISABLED) {
   context.loadDialect<model::ModelDialect, pipe::PipeDialect,
                       coll::CollDialect>();
+  // Users wrote YAML: a dump of the op would not help them.
+  context.printOpOnDiagnostic(false);
 }
 
 Compiler::~Compiler() = default;
@@ -103,8 +105,10 @@ ExitCode Compiler::runPass(std::unique_ptr<mlir::Pass> pass) {
   manager.addPass(std::move(pass));
   if (mlir::succeeded(manager.run(*module)))
     return ExitCode::Done;
-  return (*module)->hasAttr(pipe::kInfeasibleAttr) ? ExitCode::Infeasible
-                                                   : ExitCode::BadInput;
+  if ((*module)->hasAttr(pipe::kInfeasibleAttr))
+    return ExitCode::Infeasible;
+  return (*module)->hasAttr(pipe::kLimitReachedAttr) ? ExitCode::LimitReached
+                                                     : ExitCode::BadInput;
 }
 
 ExitCode Compiler::runPasses() {

@@ -84,8 +84,8 @@ std::string takt::explainPartition(const PartitionProblem &problem,
     line(fmt::format(
         "  stage {}: {} .. {} on {} device{}, {} a micro-batch{}, {}{} a device, "
         "{} in flight",
-        s, problem.segments[stage.begin].name,
-        problem.segments[stage.end - 1].name, replicas,
+        s, endOf(problem.segments[stage.begin], true),
+        endOf(problem.segments[stage.end - 1], false), replicas,
         replicas == 1 ? "" : "s", formatTime(stage.time),
         stage.time == longest ? " (the longest)" : "",
         formatBytes(stage.memory),

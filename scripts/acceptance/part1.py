@@ -54,9 +54,9 @@ def main():
     model = ROOT / "examples/gpt-small.yaml"
     report("2", *integration("equal_losses", model, "200"))
     report("3a", *integration("against_torch", model))
-    report("3b", *unit("HostTest", "*Gradient*"))
-    report("4a", *unit("PartitionTest", "*BruteForce*"))
-    report("4b", *unit("PartitionTest", "*Dapple*"))
+    report("3b", *unit("HostTests", "*Gradient.MatchesDifferences*"))
+    report("4a", *unit("PartitionTests", "PartitionOracle.*"))
+    report("4b", *unit("DappleTests", "*SlowestStage*"))
     report("5a", *unit("LowerTest", "*ClosedForms*"))
     report("5b", *unit("LowerTest", "*Arena*"))
     large("6a", "h100-8x8")

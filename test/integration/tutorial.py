@@ -35,9 +35,10 @@ def main():
             if "scripts/setup.sh" in commands or "export PATH" in commands:
                 continue  # done before any test can run
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands],
-                                  cwd=folder, env=env, capture_output=True,
-                                  text=True)
-            output = done.stdout + done.stderr
+                                  cwd=folder, env=env, text=True,
+                                  stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT)
+            output = done.stdout
             if done.returncode != 0:
                 sys.exit(f"this block failed:\n{commands}\n{output}")
             if pattern and not re.search(pattern, output):
