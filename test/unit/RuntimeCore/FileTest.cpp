@@ -16,6 +16,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include <unistd.h>
@@ -74,6 +75,14 @@ TEST(PlanFile, BinaryRoundTrip) {
   // A field that both directions forget would pass the line above.
   EXPECT_EQ(toText(again), toText(plan));
   EXPECT_EQ(std::string(bytes.begin() + 4, bytes.begin() + 8), "TAKT");
+}
+
+TEST(PlanFile, BytesMayStandAtAnyAddress) {
+  std::vector<uint8_t> bytes = serialize(makeFullPlan());
+  std::vector<uint8_t> shifted(bytes.size() + 3);
+  std::copy(bytes.begin(), bytes.end(), shifted.begin() + 3);
+  EXPECT_EQ(serialize(deserialize(shifted.data() + 3, bytes.size(), "f")),
+            bytes);
 }
 
 TEST(PlanFile, TextRoundTrip) {
