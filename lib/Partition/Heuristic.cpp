@@ -173,7 +173,9 @@ Stages bestUniform(const Chain &chain, WorkMeter &meter) {
     const int32_t most =
         std::min(chain.maxStages(), chain.devices() / chain.replicas(o));
     const int32_t fewest = std::max(1, chain.exactStages());
-    for (int32_t count = fewest; count <= most && !meter.exhausted(); ++count) {
+    // All small numbers of stages, a choice of the large ones.
+    for (int32_t count = fewest; count <= most && !meter.exhausted();
+         count += 1 + count / 32) {
       Stages stages = balance(chain, o, count, meter);
       const Nanos total = chain.score(stages).total;
       if (total < bestTotal) {

@@ -31,11 +31,13 @@ PartitionResult solvePartition(const PartitionProblem &problem,
     return result;
   }
   const Chain chain(problem);
-  WorkMeter meter{0, workLimit};
+  // The heuristics may take half of the work, so that bounds get the rest.
+  WorkMeter meter{0, workLimit / 2};
   Stages start;
   if (chain.numOptions() > 0 && chain.exactStages() <= chain.maxStages())
     start = bestUniform(chain, meter);
   if (start.empty()) {
+    meter.limit = workLimit;
     const Answer answer = findFeasible(chain, meter, start);
     if (answer == Answer::OutOfWork) {
       result.outOfWork = true;
@@ -50,6 +52,7 @@ PartitionResult solvePartition(const PartitionProblem &problem,
     }
   }
   improve(chain, meter, start);
+  meter.limit = workLimit;
 
   BoxSearch search(chain, meter);
   search.run(std::move(start));

@@ -70,7 +70,7 @@ struct PartitionProblem {
   int64_t stages = 0;                     ///< exact count; 0 = free
   int64_t maxStages = 0;                  ///< 0 = no limit
   /// Cuts given by the user: stage k ends before segment cuts[k]. Then only
-  /// replicas are chosen.
+  /// replicas are chosen, and `mayCutAfter` is not asked.
   std::optional<std::vector<int64_t>> cuts;
   std::optional<int64_t> replicas; ///< same number for every stage
   bool useAllDevices = false; ///< the replicas must add up to the device count
