@@ -14,6 +14,8 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace takt::pipe;
 
@@ -136,22 +138,61 @@ static void printContinuation(OpAsmPrinter &printer) {
   printer.decreaseIndent();
 }
 
+/// `[0, 4, 5]`, or `[0, 64)` for a range.
+static ParseResult parseDevices(OpAsmParser &parser,
+                                DenseI32ArrayAttr &devices) {
+  // A range is short to write and long to hold: bound it.
+  constexpr int64_t mostDevices = int64_t(1) << 20;
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int32_t> list;
+  if (parser.parseLSquare())
+    return failure();
+  if (failed(parser.parseOptionalRSquare())) {
+    do {
+      if (parser.parseInteger(list.emplace_back()))
+        return failure();
+    } while (succeeded(parser.parseOptionalComma()));
+    if (list.size() == 2 && succeeded(parser.parseOptionalRParen())) {
+      int64_t begin = list[0], end = list[1];
+      if (begin >= end || end - begin > mostDevices)
+        return parser.emitError(loc)
+               << "a range of devices has 1 to " << mostDevices
+               << " of them, got " << end - begin;
+      list.resize(end - begin);
+      std::iota(list.begin(), list.end(), begin);
+    } else if (parser.parseRSquare()) {
+      return failure();
+    }
+  }
+  devices = parser.getBuilder().getDenseI32ArrayAttr(list);
+  return success();
+}
+
+static void printDevices(OpAsmPrinter &printer, DenseI32ArrayAttr devices) {
+  llvm::ArrayRef<int32_t> list = devices;
+  int64_t offset = 0;
+  bool isRange = list.size() > 2 && llvm::all_of(list, [&](int32_t device) {
+                   return device == list.front() + offset++;
+                 });
+  if (isRange)
+    printer << '[' << list.front() << ", " << int64_t(list.back()) + 1 << ')';
+  else
+    devices.print(printer);
+}
+
 static ParseResult parsePlacement(OpAsmParser &parser, IntegerAttr &replicas,
                                   DenseI32ArrayAttr &devices) {
-  if (parseEntry(parser, "replicas", parser.getBuilder().getI32Type(),
-                 replicas) ||
-      parser.parseKeyword("devices"))
-    return failure();
-  devices = dyn_cast_or_null<DenseI32ArrayAttr>(
-      DenseI32ArrayAttr::parse(parser, Type()));
-  return success(static_cast<bool>(devices));
+  return failure(parseEntry(parser, "replicas",
+                            parser.getBuilder().getI32Type(), replicas) ||
+                 parser.parseKeyword("devices") ||
+                 parseDevices(parser, devices));
 }
 
 static void printPlacement(OpAsmPrinter &printer, StageOp, IntegerAttr replicas,
                            DenseI32ArrayAttr devices) {
   printContinuation(printer);
   printer << "replicas " << replicas.getInt() << " devices ";
-  devices.print(printer);
+  printDevices(printer, devices);
 }
 
 static ParseResult parseTimes(OpAsmParser &parser, IntegerAttr &forward,

@@ -130,7 +130,8 @@ def Pipe_StageOp : Pipe_Op<"stage", [HasParent<"ProgramOp">]> {
     `layers [b, e)` are the indices of its layers in the unrolled graph, with
     the names of the first and the last; `segments` the same range in the chain
     of segments that was cut. Each of the `replicas` devices takes its share of
-    the samples of every micro-batch.
+    the samples of every micro-batch; `devices [0, 64)` is short for all from 0 to
+    63.
 
     Times are those of one device: forward and backward of one micro-batch, both
     transfers over the boundary to the next stage, and what follows the last

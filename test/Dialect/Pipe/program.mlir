@@ -83,3 +83,30 @@ pipe.program @interleaved of @net on @host schedule "mine"
   pipe.role 0 stages [0, 1] actions <"0F0 1F0 1B0 0B0">
   pipe.role 1 stages [2] actions <"">
 }
+
+// Three or more devices in a row print as a range.
+// CHECK-LABEL: pipe.program @ranges
+// CHECK: replicas 3 devices [0, 3)
+// CHECK: replicas 1 devices [3]
+pipe.program @ranges of @net on @host schedule "mine"
+    objective_ns 1 bound_ns 0 method "given cuts" {
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 3 devices [0, 1, 2] memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  pipe.stage 1 layers [1, 3) "head" to "loss" segments [1, 3)
+    replicas 1 devices [3, 4) memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+}
+
+// CHECK-LABEL: pipe.program @lists
+// CHECK: replicas 2 devices [0, 1] memory
+// CHECK: replicas 2 devices [3, 2] memory
+pipe.program @lists of @net on @host schedule "mine"
+    objective_ns 1 bound_ns 0 method "given cuts" {
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 2 devices [0, 2) memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  pipe.stage 1 layers [1, 3) "head" to "loss" segments [1, 3)
+    replicas 2 devices [3, 2] memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+}

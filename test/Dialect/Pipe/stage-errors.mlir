@@ -124,3 +124,43 @@ pipe.program @job of @net on @host schedule "1f1b"
     replicas 1 devices [0] memory_bytes 0 in_flight 1
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
 }
+
+// -----
+
+pipe.program @job of @net on @host schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  // expected-error@+2 {{a range of devices has 1 to 1048576 of them, got 0}}
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 1 devices [4, 4) memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+}
+
+// -----
+
+pipe.program @job of @net on @host schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  // expected-error@+2 {{a range of devices has 1 to 1048576 of them, got 2000000000}}
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 1 devices [0, 2000000000) memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+}
+
+// -----
+
+pipe.program @job of @net on @host schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  // expected-error@+2 {{expected ']'}}
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 1 devices [0, 1, 2) memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+}
+
+// -----
+
+pipe.program @job of @net on @host schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  // expected-error@+2 {{expected integer value}}
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 1 devices [a] memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+}
