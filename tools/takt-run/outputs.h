@@ -1,5 +1,4 @@
-//===- outputs.h - files a run leaves -----------------------------*- C++
-//-*-===//
+//===- outputs.h - files a run leaves ---------------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,4 @@
-//===- report.h - what a run prints -------------------------------*- C++
-//-*-===//
+//===- report.h - what a run prints -----------------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

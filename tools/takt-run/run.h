@@ -1,5 +1,4 @@
-//===- run.h - one run of a plan ----------------------------------*- C++
-//-*-===//
+//===- run.h - one run of a plan --------------------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

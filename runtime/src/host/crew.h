@@ -1,5 +1,4 @@
-//===- crew.h - the threads behind a trainer ----------------------*- C++
-//-*-===//
+//===- crew.h - the threads behind a trainer --------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

@@ -47,11 +47,6 @@ void LayerSamples::close(bool update) {
 void LayerSamples::closeCall() { close(/*update=*/false); }
 void LayerSamples::closeStep() { close(/*update=*/true); }
 
-void LayerSamples::clear() {
-  for (std::vector<Nanos> &list : samples)
-    list.clear();
-}
-
 const std::vector<Nanos> &LayerSamples::of(int32_t layer, Phase phase) const {
   return samples[index(layer, phase)];
 }

@@ -1,5 +1,4 @@
-//===- KernelArena.h - kernels on tensors of a test ---------------*- C++
-//-*-===//
+//===- KernelArena.h - kernels on tensors of a test -------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,4 @@
-//===- TinyPlan.h - a small plan made by hand ---------------------*- C++
-//-*-===//
+//===- TinyPlan.h - a small plan made by hand -------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

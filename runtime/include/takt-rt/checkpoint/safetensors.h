@@ -1,5 +1,4 @@
-//===- safetensors.h - tensors in files ---------------------------*- C++
-//-*-===//
+//===- safetensors.h - tensors in files -------------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

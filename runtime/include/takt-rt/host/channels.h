@@ -1,5 +1,4 @@
-//===- channels.h - messages between ranks that are threads -------*- C++
-//-*-===//
+//===- channels.h - messages between ranks that are threads -----*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

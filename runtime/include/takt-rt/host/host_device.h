@@ -1,5 +1,4 @@
-//===- host_device.h - one rank on this machine's CPU -------------*- C++
-//-*-===//
+//===- host_device.h - one rank on this machine's CPU -----------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

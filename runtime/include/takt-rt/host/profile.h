@@ -1,5 +1,4 @@
-//===- profile.h - times of layers, measured ----------------------*- C++
-//-*-===//
+//===- profile.h - times of layers, measured --------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -32,7 +31,6 @@ public:
   /// goes on until the step ends.
   void closeCall();
   void closeStep();
-  void clear();
   const std::vector<Nanos> &of(int32_t layer, Phase phase) const;
 
 private:

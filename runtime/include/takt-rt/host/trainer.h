@@ -1,5 +1,4 @@
-//===- trainer.h - all ranks of a plan as threads -----------------*- C++
-//-*-===//
+//===- trainer.h - all ranks of a plan as threads ---------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
