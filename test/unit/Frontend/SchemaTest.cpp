@@ -10,11 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "takt/Frontend/Keys.h"
+#include "takt/Frontend/Read.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <fstream>
+#include <iterator>
 #include <set>
 
 using namespace takt;
@@ -88,6 +90,41 @@ TEST(SchemaTest, ReferencesLeadSomewhere) {
             << file << ": " << path;
       }
   }
+}
+
+std::string reference() {
+  std::ifstream in(std::string(TAKT_SOURCE_DIR) + "/docs/reference/yaml.md");
+  EXPECT_TRUE(in);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(ReferenceTest, NamesEveryKeyAndWord) {
+  std::string text = reference();
+  for (const auto *tables :
+       {&modelKeys(), &modelWords(), &clusterKeys(), &profileKeys()})
+    for (const KeyTable &table : *tables)
+      for (const std::string &key : table.keys)
+        EXPECT_NE(text.find("`" + key), std::string::npos)
+            << table.name << "." << key;
+}
+
+TEST(ReferenceTest, ItsFilesAreRead) {
+  std::string text = reference(), fence = "```yaml\n";
+  int files = 0;
+  for (std::size_t at = text.find(fence); at != std::string::npos;
+       at = text.find(fence, at)) {
+    at += fence.size();
+    std::string yaml = text.substr(at, text.find("```", at) - at);
+    Diagnostics diags;
+    bool fine = yaml.find("\nmodel:") != std::string::npos
+                    ? readModelText("doc", yaml, diags).has_value()
+                : yaml.find("\ncluster:") != std::string::npos
+                    ? readClusterText("doc", yaml, diags).has_value()
+                    : readProfileText("doc", yaml, diags).has_value();
+    EXPECT_TRUE(fine) << diags.text();
+    ++files;
+  }
+  EXPECT_EQ(files, 3);
 }
 
 /// Editors find the schema by this line.
