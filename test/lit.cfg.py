@@ -27,5 +27,5 @@ config.substitutions += [
 for tool in ("takt-opt", "taktc", "takt-run", "takt-plan"):
     if os.path.exists(os.path.join(bin_dir, tool)):
         config.available_features.add(tool)
-if config.takt_z3 and not config.takt_z3.endswith("NOTFOUND"):
+if config.takt_z3.upper() in ("ON", "1", "TRUE", "YES"):
     config.available_features.add("z3")

@@ -12,6 +12,7 @@
 #include "takt/Driver/Compile.h"
 #include "takt/Frontend/ImportDapple.h"
 #include "takt/Frontend/Read.h"
+#include "takt/Solver/Solver.h"
 
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
@@ -38,9 +39,10 @@ const std::map<std::string, EmitKind> kEmitKinds = {
 };
 
 std::string versionText() {
-  return fmt::format("taktc {} (LLVM {}, plan format {}.{})", versionString(),
-                     LLVM_VERSION_STRING, rt::Plan::kFormatMajor,
-                     rt::Plan::kFormatMinor);
+  return fmt::format("taktc {} (LLVM {}, plan format {}.{})\n{}",
+                     versionString(), LLVM_VERSION_STRING,
+                     rt::Plan::kFormatMajor, rt::Plan::kFormatMinor,
+                     solver::description());
 }
 
 struct ImportOptions {

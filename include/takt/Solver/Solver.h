@@ -1,0 +1,138 @@
+//===- Solver.h - the door to the constraint solver --------------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Small combinatorial questions as plain data: integers whose differences are
+// bounded (times, stage numbers, positions), truth values, and clauses over
+// both. That is integer difference logic, which Z3 decides fast; this library
+// is the only place that knows Z3, and no exception leaves it. Without Z3 it
+// answers `Verdict::Unknown`, so whoever asks has an answer of his own first.
+//
+// Every answer depends on the question alone: one thread, a fixed seed, and a
+// limit on Z3's count of work instead of time.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace takt::solver {
+
+struct Integer {
+  int32_t id = 0;
+};
+struct Truth {
+  int32_t id = 0;
+};
+
+/// Integer 0 of every problem has the value 0: differences to it are bounds.
+constexpr Integer kOrigin{0};
+
+/// One alternative of a clause.
+struct Literal {
+  enum class Kind : uint8_t { AtLeast, Holds, Fails };
+  Kind kind = Kind::AtLeast;
+  int32_t x = 0, y = 0; ///< integers, or the truth value in `x`
+  int64_t gap = 0;
+};
+
+/// x >= y + gap
+inline Literal atLeast(Integer x, Integer y, int64_t gap) {
+  return {Literal::Kind::AtLeast, x.id, y.id, gap};
+}
+/// x <= y + gap
+inline Literal atMost(Integer x, Integer y, int64_t gap) {
+  return atLeast(y, x, -gap);
+}
+inline Literal holds(Truth t) { return {Literal::Kind::Holds, t.id, 0, 0}; }
+inline Literal fails(Truth t) { return {Literal::Kind::Fails, t.id, 0, 0}; }
+
+/// At least one of the alternatives must be true.
+using Clause = std::vector<Literal>;
+
+/// Clauses of one rule are kept or dropped together; a core is a set of rules.
+constexpr int32_t kNoRule = -1;
+
+struct Problem {
+  /// Names are for dumps and messages only.
+  std::vector<std::string> integers{"zero"}, truths, rules;
+  struct Constraint {
+    Clause clause;
+    int32_t rule = kNoRule; ///< kNoRule: a fact, never part of a core
+  };
+  std::vector<Constraint> constraints;
+
+  Integer addInteger(std::string name);
+  Truth addTruth(std::string name);
+  int32_t addRule(std::string name);
+  void require(Clause clause, int32_t rule = kNoRule);
+  /// First fault (an empty clause, an unknown variable, a gap beyond 2^40), or
+  /// nothing.
+  std::optional<std::string> check() const;
+};
+
+struct Values {
+  std::vector<int64_t> integers; ///< of the origin: 0
+  std::vector<bool> truths;
+};
+
+/// Whether the values make every clause true: the first that they do not, or
+/// nothing.
+std::optional<std::string> verify(const Problem &problem, const Values &values);
+
+enum class Verdict : uint8_t {
+  Satisfiable,
+  Unsatisfiable,
+  Unknown, ///< work limit, or no solver in this build
+};
+
+struct Settings {
+  /// Most work of one question, in Z3's units (`rlimit`; roughly 10^7 a CPU
+  /// second). A search of several probes shares it.
+  int64_t workLimit = 40000000;
+  /// Folder that receives each question as SMT-LIB 2 (`NAME-1.smt2`, ...);
+  /// empty: none. It is made when it is not there.
+  std::string dumpFolder;
+  std::string name = "question"; ///< of the dumped files
+};
+
+struct Answer {
+  Verdict verdict = Verdict::Unknown;
+  Values values;             ///< when Satisfiable; passes `verify`
+  std::vector<int32_t> core; ///< when Unsatisfiable: rules that clash, ascending
+  int64_t work = 0;          ///< spent, in Z3's units
+  std::string message;       ///< when Unknown: why
+};
+
+/// One question. The core need not be minimal.
+Answer decide(const Problem &problem, const Settings &settings);
+
+struct Optimum {
+  std::optional<Values> values; ///< best found; nothing if none was
+  int64_t value = 0;            ///< of the objective
+  int64_t bound = 0;            ///< proven: nothing lies below
+  bool infeasible = false;      ///< proven: nothing keeps the constraints
+  int64_t work = 0;             ///< of all probes
+  int64_t probes = 0;
+  bool proven() const { return values && value == bound; }
+};
+
+/// Least value of `objective`. Probes from `lowerBound`, which the caller
+/// proves by other means, up to the value of `incumbent`, an answer he has; each
+/// probe is a new solver, which is steadier than an incremental one. When the
+/// work limit ends the search, what was found and proven so far is returned.
+Optimum minimise(const Problem &problem, Integer objective, int64_t lowerBound,
+                 const std::optional<Values> &incumbent,
+                 const Settings &settings);
+
+/// Whether this build has a solver, and its name: "Z3 4.8.12".
+bool available();
+std::string description();
+
+} // namespace takt::solver
