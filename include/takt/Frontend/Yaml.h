@@ -52,10 +52,11 @@ struct YamlNode {
 };
 
 /// Parses one document. Reports and returns null for: text that checkText
-/// refuses, bad syntax, a tab in indentation, an endless line, tags, several documents, nesting
-/// deeper than `kMaxYamlDepth`, more than `kMaxYamlNodes` nodes, an alias
-/// inside its own anchor, a key that is not a scalar. A duplicate key is
-/// reported with both places and dropped. Registers the text with `diags`.
+/// refuses, bad syntax, a tab in indentation, a line over `kMaxYamlLine`, tags,
+/// several documents, nesting deeper than `kMaxYamlDepth`, more than
+/// `kMaxYamlNodes` nodes, an alias inside its own anchor, a key that is not a
+/// scalar. A duplicate key is reported with both places and dropped. Registers
+/// the text with `diags`.
 YamlNodePtr parseYaml(const std::string &file, std::string text,
                       Diagnostics &diags);
 
