@@ -33,7 +33,7 @@ struct Crossing {
   uint16_t channel = kNone;
   uint16_t sendLane = kNone, recvLane = kNone; ///< of source and destination
   std::vector<int32_t> order;                  ///< micro-batches as sent
-  std::vector<uint32_t> countOf; ///< of each: messages up to it
+  std::vector<uint32_t> countOf;               ///< of each: messages up to it
 };
 
 class Builder {
@@ -58,7 +58,8 @@ private:
   const TimedPlanProblem &problem;
   rt::Plan plan;
   std::vector<int32_t> rankOf; ///< of each stage
-  /// Of stage s: [0] activations from s to s + 1, [1] gradients from s + 1 to s.
+  /// Of stage s: [0] activations from s to s + 1, [1] gradients from s + 1 to
+  /// s.
   std::vector<Crossing> crossings[2];
   std::vector<uint16_t> procedureOf; ///< by stage and kind
 };
@@ -207,8 +208,7 @@ void Builder::addCrossing(int32_t stage, bool forward) {
     ownSlots[m] = uint16_t(m);
   source.channels.push_back(
       {crossing.channel,
-       addPool(source,
-               forward ? rt::PoolKind::Output : rt::PoolKind::InputGrad,
+       addPool(source, forward ? rt::PoolKind::Output : rt::PoolKind::InputGrad,
                fmt::format("{}{}", forward ? "output" : "input_grad", from),
                problem.messageBytes, ownSlots)});
   destination.channels.push_back(
@@ -219,8 +219,8 @@ void Builder::addCrossing(int32_t stage, bool forward) {
                problem.messageBytes, ownSlots)});
 
   using rt::LaneKind;
-  crossing.sendLane = addLane(
-      source, forward ? LaneKind::SendAct : LaneKind::SendGrad, from);
+  crossing.sendLane =
+      addLane(source, forward ? LaneKind::SendAct : LaneKind::SendGrad, from);
   crossing.recvLane = addLane(
       destination, forward ? LaneKind::RecvAct : LaneKind::RecvGrad, to);
   std::vector<rt::Instr> &receives =

@@ -1,4 +1,5 @@
-//===- TimedPlan.h - a schedule with nothing but times -----------*- C++ -*-===//
+//===- TimedPlan.h - a schedule with nothing but times -----------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -15,8 +16,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "takt/Schedule/Schedule.h"
 #include "takt-rt/core/plan.h"
+#include "takt/Schedule/Schedule.h"
 
 #include <optional>
 #include <string>
@@ -38,8 +39,8 @@ struct ActionTimes {
 };
 
 struct TimedPlanProblem {
-  ScheduleProblem shape; ///< stages of the model, micro-batches
-  Schedule schedule;     ///< list r is what rank r does
+  ScheduleProblem shape;          ///< stages of the model, micro-batches
+  Schedule schedule;              ///< list r is what rank r does
   std::vector<ActionTimes> times; ///< one a stage, or one for all
   rt::Nanos transfer = 0; ///< of a message between neighbour stages that lie on
                           ///< different ranks; messages of one boundary and

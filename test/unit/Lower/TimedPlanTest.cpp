@@ -89,8 +89,7 @@ TEST(TimedPlan, UniformSchedules) {
 static void setStageTimes(TimedPlanProblem &problem, const json &row) {
   for (size_t s = 0; s < row["forward_ms"].size(); ++s) {
     Nanos backward = nanos(row["backward_ms"][s]);
-    problem.times.push_back(
-        {nanos(row["forward_ms"][s]), 0, 0, backward});
+    problem.times.push_back({nanos(row["forward_ms"][s]), 0, 0, backward});
   }
 }
 
