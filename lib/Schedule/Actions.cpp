@@ -88,6 +88,9 @@ std::optional<std::string> ScheduleProblem::check() const {
     return fmt::format("{} stages and {} micro-batches make {} actions, at "
                        "most {} are possible",
                        stages, microBatches, actions, kMaxActions);
+  if (!roleOfStage.empty() && roleOfStage.size() != size_t(stages))
+    return fmt::format("the placement names {} stages of {}",
+                       roleOfStage.size(), stages);
   return std::nullopt;
 }
 

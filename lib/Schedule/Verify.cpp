@@ -29,6 +29,8 @@ namespace {
 
 constexpr int32_t kNowhere = -1;
 
+using Fault = std::optional<ScheduleFault>;
+
 /// Where an action stands: list and place in it.
 struct Place {
   int32_t role = kNowhere, index = kNowhere;
@@ -40,9 +42,11 @@ public:
   Verifier(const ScheduleProblem &problem, const Schedule &schedule)
       : problem(problem), schedule(schedule),
         places(4 * size_t(problem.stages) * problem.microBatches),
-        roleOfStage(problem.stages, kNowhere) {}
+        roleOfStage(problem.roleOfStage) {
+    roleOfStage.resize(problem.stages, kNowhere);
+  }
 
-  std::optional<std::string> run() {
+  Fault run() {
     if (auto fault = indexActions())
       return fault;
     if (auto fault = checkPassages())
@@ -61,11 +65,12 @@ private:
 
   /// Notes where every action stands; finds strangers, doubles and stages that
   /// are spread over roles.
-  std::optional<std::string> indexActions() {
+  Fault indexActions() {
     for (size_t role = 0; role < schedule.roles.size(); ++role) {
       const std::vector<Action> &actions = schedule.roles[role];
       if (actions.empty())
-        return fmt::format("role {} has no actions", role);
+        return ScheduleFault{fmt::format("role {} has no actions", role),
+                             int32_t(role)};
       for (size_t i = 0; i < actions.size(); ++i)
         if (auto fault = indexAction(actions[i], role, i))
           return fault;
@@ -73,32 +78,38 @@ private:
     return std::nullopt;
   }
 
-  std::optional<std::string> indexAction(const Action &action, int32_t role,
-                                         int32_t index) {
+  Fault indexAction(const Action &action, int32_t role, int32_t index) {
     if (action.stage < 0 || action.stage >= problem.stages)
-      return fmt::format("'{}' in role {}: there is no stage {}, only {} "
-                         "stages",
-                         toText(action), role, action.stage, problem.stages);
+      return ScheduleFault{
+          fmt::format("'{}' in role {}: there is no stage {}, only {} stages",
+                      toText(action), role, action.stage, problem.stages),
+          role, index};
     if (action.microBatch < 0 || action.microBatch >= problem.microBatches)
-      return fmt::format("'{}' in role {}: there is no micro-batch {}, only "
-                         "{} micro-batches",
-                         toText(action), role, action.microBatch,
-                         problem.microBatches);
+      return ScheduleFault{
+          fmt::format("'{}' in role {}: there is no micro-batch {}, only {} "
+                      "micro-batches",
+                      toText(action), role, action.microBatch,
+                      problem.microBatches),
+          role, index};
     int32_t &owner = roleOfStage[action.stage];
     if (owner != kNowhere && owner != role)
-      return fmt::format("'{}' is in role {}, but stage {} belongs to role {}",
-                         toText(action), role, action.stage, owner);
+      return ScheduleFault{
+          fmt::format("'{}' is in role {}, but stage {} belongs to role {}",
+                      toText(action), role, action.stage, owner),
+          role, index};
     owner = role;
     Place &spot = place(action);
     if (spot.found())
-      return fmt::format("'{}' stands twice in role {}, at places {} and {}",
-                         toText(action), role, spot.index, index);
+      return ScheduleFault{
+          fmt::format("'{}' stands twice in role {}, at places {} and {}",
+                      toText(action), role, spot.index, index),
+          role, index, role, spot.index};
     spot = {role, index};
     return std::nullopt;
   }
 
   /// Completeness and order of every stage's handling of every micro-batch.
-  std::optional<std::string> checkPassages() {
+  Fault checkPassages() {
     for (int32_t stage = 0; stage < problem.stages; ++stage)
       for (int32_t m = 0; m < problem.microBatches; ++m)
         if (auto fault = checkPassage(stage, m))
@@ -106,21 +117,26 @@ private:
     return std::nullopt;
   }
 
-  std::optional<std::string> checkPassage(int32_t stage, int32_t m) {
+  Fault checkPassage(int32_t stage, int32_t m) {
     const Place &whole = place(stage, ActionKind::B, m);
     const ActionKind first = whole.found() ? ActionKind::B : ActionKind::I;
     if (!place(stage, ActionKind::F, m).found())
-      return fmt::format("'{}' is missing", toText({stage, ActionKind::F, m}));
+      return missing(stage, fmt::format("'{}' is missing",
+                                        toText({stage, ActionKind::F, m})));
     for (const ActionKind half : {ActionKind::I, ActionKind::W}) {
       const bool found = place(stage, half, m).found();
       if (whole.found() && found)
-        return fmt::format("'{}' repeats work of '{}' in role {}",
-                           toText({stage, half, m}),
-                           toText({stage, ActionKind::B, m}), whole.role);
+        return faultAt(place(stage, half, m),
+                       fmt::format("'{}' repeats work of '{}' in role {}",
+                                   toText({stage, half, m}),
+                                   toText({stage, ActionKind::B, m}),
+                                   whole.role),
+                       whole);
       if (!whole.found() && !found)
-        return fmt::format("'{}' is missing, and there is no '{}' either",
-                           toText({stage, half, m}),
-                           toText({stage, ActionKind::B, m}));
+        return missing(
+            stage, fmt::format("'{}' is missing, and there is no '{}' either",
+                               toText({stage, half, m}),
+                               toText({stage, ActionKind::B, m})));
     }
     if (auto fault = checkOrder({stage, ActionKind::F, m}, {stage, first, m}))
       return fault;
@@ -129,14 +145,24 @@ private:
     return checkOrder({stage, ActionKind::I, m}, {stage, ActionKind::W, m});
   }
 
-  std::optional<std::string> checkOrder(const Action &early,
-                                        const Action &late) {
+  Fault checkOrder(const Action &early, const Action &late) {
     const Place &a = place(early), &b = place(late);
     if (a.index < b.index)
       return std::nullopt;
-    return fmt::format("'{}' at place {} of role {} needs '{}', which comes "
-                       "later at place {}",
-                       toText(late), b.index, b.role, toText(early), a.index);
+    return faultAt(b,
+                   fmt::format("'{}' at place {} of role {} needs '{}', which "
+                               "comes later at place {}",
+                               toText(late), b.index, b.role, toText(early),
+                               a.index),
+                   a);
+  }
+
+  static ScheduleFault faultAt(const Place &at, std::string message,
+                               const Place &other) {
+    return {std::move(message), at.role, at.index, other.role, other.index};
+  }
+  ScheduleFault missing(int32_t stage, std::string message) {
+    return {std::move(message), roleOfStage[stage]};
   }
 
   /// The action of a neighbour stage that `action` needs, if any.
@@ -161,7 +187,7 @@ private:
 
   /// Runs all lists. A role is looked at again only when a role that its head
   /// waits for has moved on, so the work is linear in the actions.
-  std::optional<std::string> execute() {
+  Fault execute() {
     const size_t roles = schedule.roles.size();
     heads.assign(roles, 0);
     std::vector<std::vector<int32_t>> waiting(roles);
@@ -193,14 +219,20 @@ private:
   }
 
   /// Follows the waits of stuck heads from `role` until a role comes again.
-  std::string describeCircle(int32_t role) {
+  ScheduleFault describeCircle(int32_t role) {
     std::vector<bool> seen(schedule.roles.size(), false);
     while (!seen[role]) {
       seen[role] = true;
       role = place(*needed(schedule.roles[role][heads[role]])).role;
     }
-    std::string text = "the lists wait for each other in a circle: ";
     const int32_t start = role;
+    const Place first{start, heads[start]};
+    const Action early = *needed(schedule.roles[start][first.index]);
+    const Place &awaited = place(early);
+    // Several stages on one role can also be out of order among themselves.
+    if (awaited.role == start)
+      return *checkOrder(early, schedule.roles[start][first.index]);
+    std::string text = "the lists wait for each other in a circle: ";
     do {
       const Action &head = schedule.roles[role][heads[role]];
       const Action need = *needed(head);
@@ -212,7 +244,7 @@ private:
                           toText(schedule.roles[spot.role][heads[spot.role]]));
       role = spot.role;
     } while (role != start);
-    return text;
+    return faultAt(first, std::move(text), awaited);
   }
 
   const ScheduleProblem &problem;
@@ -224,11 +256,18 @@ private:
 
 } // namespace
 
+std::optional<ScheduleFault> findFault(const ScheduleProblem &problem,
+                                       const Schedule &schedule) {
+  if (auto fault = problem.check())
+    return ScheduleFault{std::move(*fault)};
+  return Verifier(problem, schedule).run();
+}
+
 std::optional<std::string> verify(const ScheduleProblem &problem,
                                   const Schedule &schedule) {
-  if (auto fault = problem.check())
-    return fault;
-  return Verifier(problem, schedule).run();
+  if (auto fault = findFault(problem, schedule))
+    return std::move(fault->message);
+  return std::nullopt;
 }
 
 } // namespace takt

@@ -1,4 +1,5 @@
-//===- Schedule.h - action lists and their generators ------------*- C++ -*-===//
+//===- Schedule.h - action lists and their generators ------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -6,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A schedule is data: for each role the order of its compute actions. The text
-// of an action is `sFm`, `sIm`, `sWm`, `sBm` (stage, kind, micro-batch), a subset
-// of PyTorch's pipelining CSV. Generators return action lists and nothing else.
+// of an action is `sFm`, `sIm`, `sWm`, `sBm` (stage, kind, micro-batch), a
+// subset of PyTorch's pipelining CSV. Generators return action lists and
+// nothing else.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -37,8 +39,11 @@ std::string toText(const Action &action);
 std::optional<Action> parseAction(const std::string &text);
 
 struct ScheduleProblem {
-  int32_t stages = 1;       ///< one stage a role here
+  int32_t stages = 1;
   int32_t microBatches = 1;
+  /// Role of every stage; empty: any placement is right as long as a stage
+  /// stays within one role. Generators put stage s into role s.
+  std::vector<int32_t> roleOfStage = {};
   std::optional<std::string> check() const;
 };
 
@@ -55,6 +60,18 @@ Schedule generateOneFOneB(const ScheduleProblem &problem);
 std::optional<Schedule> generateSchedule(const std::string &name,
                                          const ScheduleProblem &problem);
 std::vector<std::string> scheduleNames();
+
+/// What is wrong with a schedule and where: the action at fault and, where one
+/// has to do with it, another (roles and places in them from 0, -1: none).
+struct ScheduleFault {
+  std::string message;
+  int32_t role = -1, place = -1;
+  int32_t otherRole = -1, otherPlace = -1;
+};
+
+/// `verify` with the place of the action that breaks the rule.
+std::optional<ScheduleFault> findFault(const ScheduleProblem &problem,
+                                       const Schedule &schedule);
 
 /// Every micro-batch passes every stage forward once and backward once (B, or I
 /// and W), each action after those it needs, and the lists can run to the end
