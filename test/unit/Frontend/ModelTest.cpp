@@ -37,7 +37,7 @@ TEST(ModelTest, GptSmall) {
   EXPECT_EQ(training.microBatches, 8);
   EXPECT_EQ(training.seed, 1u);
   EXPECT_EQ(training.optimizer, rt::OptimizerKind::AdamW);
-  EXPECT_EQ(training.learningRate, 1e-3);
+  EXPECT_EQ(training.learningRate, 2e-3);
   EXPECT_EQ(training.beta1, 0.9);
   EXPECT_EQ(training.beta2, 0.95);
   EXPECT_EQ(training.weightDecay, 0.1);
