@@ -25,11 +25,17 @@ generate() {
     grep -v '^\[TOC\]$' | cat -s >"$out/$page"
 }
 
+# The layers of the model dialect have a page of their own.
+frame='^model\.(graph|output|param|repeat|yield)$'
 for dialect in Model Pipe Coll; do
   name=${dialect,,}
+  only=()
+  [ "$dialect" = Model ] && only=("-op-include-regex=$frame")
   generate "dialects/$name.md" -gen-dialect-doc "-dialect=$name" \
-    "dialects/$dialect/${dialect}Ops.td"
+    "${only[@]}" "dialects/$dialect/${dialect}Ops.td"
 done
+generate dialects/model-layers.md -gen-op-doc "-op-exclude-regex=$frame" \
+  dialects/Model/ModelOps.td
 generate passes.md -gen-pass-doc include/takt/Transforms/Passes.td
 {
   echo '# Passes'
@@ -43,7 +49,7 @@ mv "$out/passes.tmp" "$out/passes.md"
 
 if [ "$out" != "$reference" ]; then
   status=0
-  for page in dialects/model.md dialects/pipe.md dialects/coll.md passes.md; do
+  for page in dialects/model.md dialects/model-layers.md dialects/pipe.md dialects/coll.md passes.md; do
     diff -u "$reference/$page" "$out/$page" || status=1
   done
   [ $status = 0 ] || echo "docs: run scripts/generate-docs.sh" >&2
