@@ -34,6 +34,7 @@ struct Options {
   std::string file;
   std::string output = "-";
   std::string format = "text";
+  std::string measured; ///< a trace, of draw
 };
 
 void show(const Options &options) {
@@ -64,6 +65,9 @@ void draw(const Options &options) {
   Plan plan = readPlan(options.file);
   Runs runs;
   runs.predicted = simulate(plan).records;
+  if (!options.measured.empty())
+    runs.measured =
+        readChromeTrace(readFile(options.measured), options.measured, plan);
   std::ostringstream out;
   if (endsWith(options.output, ".html"))
     writeTimelineHtml(out, plan, runs);
@@ -178,6 +182,10 @@ int run(int argc, char **argv) {
     if (command.hasOutput)
       sub->add_option("-o,--output", options.output, "where to write to")
           ->capture_default_str();
+    if (command.run == draw)
+      sub->add_option("--measured", options.measured,
+                      "trace of a run, written by takt-run --trace, to show "
+                      "beside");
     sub->callback([&chosen, &command] { chosen = command.run; });
   }
   try {

@@ -96,7 +96,10 @@ void writePictures(const RunOptions &options, const rt::Plan &plan,
   }
   if (!options.timeline.empty()) {
     std::ostringstream out;
-    rt::writeTimelineHtml(out, plan, runs);
+    if (std::filesystem::path(options.timeline).extension() == ".svg")
+      rt::writeTimelineSvg(out, plan, runs);
+    else
+      rt::writeTimelineHtml(out, plan, runs);
     rt::writeFile(options.timeline, out.str());
   }
 }

@@ -59,7 +59,8 @@ void addOptions(CLI::App &app, run::RunOptions &options, bool &threads,
   app.add_option("--trace", options.trace,
                  "trace of a typical step for chrome://tracing or Perfetto");
   app.add_option("--timeline", options.timeline,
-                 "the same as a page to look at");
+                 "the same as a page to look at, or as a picture if it "
+                 "ends in .svg");
   app.add_option("--log-losses", options.logLosses,
                  "file for one loss a line, decimal and exact");
   app.add_option("--timeout", options.timeoutSeconds,

@@ -13,6 +13,7 @@
 
 #include "takt-rt/core/in_flight.h"
 #include "takt-rt/core/names.h"
+#include "takt-rt/trace/memory.h"
 
 #include <fmt/format.h>
 
@@ -194,6 +195,12 @@ void TraceWriter::writeCounters(const std::vector<Record> &run) {
           R"("args":{{"micro-batches":{}}}}})",
           micros(at.second), firstPid + rank, inFlight);
   }
+  std::vector<std::vector<MemoryPoint>> memory = memoryOverTime(plan, run);
+  for (rank = 0; rank < plan.numRanks(); ++rank)
+    for (const MemoryPoint &point : memory[rank])
+      event(R"({{"name":"memory","ph":"C","ts":{},"pid":{},"tid":0,)"
+            R"("args":{{"bytes":{}}}}})",
+            micros(point.time), firstPid + rank, point.bytes);
 }
 
 void TraceWriter::writeRun(const std::vector<Record> &run, const char *name) {

@@ -7,12 +7,16 @@
 //
 // Layout, from the top: title, legend, then for each run a heading, a row a
 // rank and an axis. A row is a bar of compute boxes above two thin bars of what
-// comes in (loads, receives) and what goes out (sends, reductions).
+// comes in (loads, receives) and what goes out (sends, reductions), and below
+// them the curve of the memory in use, on one scale for all ranks.
 //
 //===----------------------------------------------------------------------===//
+#include "takt-rt/trace/timeline.h"
+
 #include "timeline.h"
 
 #include "takt-rt/core/units.h"
+#include "takt-rt/trace/memory.h"
 
 #include <fmt/format.h>
 
@@ -31,8 +35,10 @@ struct Geometry {
   double right = 90;   ///< busy shares
   double compute = 20; ///< bar of compute boxes
   double thin = 5;     ///< bar of transfers
+  double memory = 12;  ///< curve of the memory in use
   double gap = 7;      ///< between rows
-  double rowHeight() const { return compute + 2 * thin + 2 + gap; }
+  double barsHeight() const { return compute + 2 * thin + 2; }
+  double rowHeight() const { return barsHeight() + memory + gap; }
 };
 
 bool comesIn(const Instr &instr) {
@@ -41,8 +47,7 @@ bool comesIn(const Instr &instr) {
 
 class Picture {
 public:
-  Picture(std::ostream &out, const Plan &plan, const Runs &runs,
-          PictureKind kind);
+  Picture(std::ostream &out, const Plan &plan, const Runs &runs);
   void write();
 
 private:
@@ -71,28 +76,37 @@ private:
   void writePanel(const std::vector<Record> &run, const std::string &heading,
                   double y);
   void writeRow(int32_t rank, const std::vector<const Record *> &records,
-                Nanos total, double y);
+                const std::vector<MemoryPoint> &memory, Nanos total, double y);
   void writeBox(const Record &record, double rowY);
   void writeAxis(double top, double bottom);
-  std::string headingOf(const std::vector<Record> &run, const char *name) const;
+  void writeMemory(const std::vector<MemoryPoint> &curve, Nanos total,
+                   double bottom);
 
   std::ostream &out;
   const Plan &plan;
   const Runs &runs;
-  PictureKind kind;
   Geometry geometry;
+  std::vector<std::vector<MemoryPoint>> predictedMemory, measuredMemory;
+  Bytes mostMemory = 1;  ///< of any rank in any run
+  bool hasTitles = true; ///< few enough boxes to say what each is
   Nanos span = 1;
   std::vector<int32_t> shown; ///< ranks with a row, ascending
   fmt::memory_buffer buffer;
 };
 
-Picture::Picture(std::ostream &out, const Plan &plan, const Runs &runs,
-                 PictureKind kind)
-    : out(out), plan(plan), runs(runs), kind(kind) {
+Picture::Picture(std::ostream &out, const Plan &plan, const Runs &runs)
+    : out(out), plan(plan), runs(runs) {
   checkRecords(plan, runs.predicted);
   checkRecords(plan, runs.measured);
   span = std::max<Nanos>(
       1, std::max(stepTime(runs.predicted), stepTime(runs.measured)));
+  predictedMemory = memoryOverTime(plan, runs.predicted);
+  measuredMemory = memoryOverTime(plan, runs.measured);
+  for (const auto *memory : {&predictedMemory, &measuredMemory})
+    for (const std::vector<MemoryPoint> &curve : *memory)
+      mostMemory = std::max(mostMemory, peakOf(curve));
+  constexpr size_t kMostTitles = 20'000;
+  hasTitles = runs.predicted.size() + runs.measured.size() <= kMostTitles;
   chooseRows();
   chooseWidth();
 }
@@ -116,6 +130,7 @@ void Picture::chooseWidth() {
   if (shown.size() > 32) {
     geometry.compute = 14;
     geometry.thin = 3;
+    geometry.memory = 8;
     geometry.gap = 4;
   }
 }
@@ -141,23 +156,48 @@ void Picture::writeBox(const Record &record, double rowY) {
   const char *style = isCall ? classOf(role.procedures[instr.target].phase)
                              : classOf(lane.kind);
   put(R"(<rect class="{} {}" x="{:.2f}" y="{:.1f}" width="{:.2f}" )"
-      R"(height="{:.1f}"><title>{}, rank {}: {} from {}</title></rect>)",
-      isCall ? "b" : "t", style, left, y, width, height,
-      xmlEscaped(actionText(plan, role, instr)), record.rank,
-      formatNanos(record.end - record.begin), formatNanos(record.begin));
+      R"(height="{:.1f}")",
+      isCall ? "b" : "t", style, left, y, width, height);
+  if (hasTitles)
+    put("><title>{}, rank {}: {} from {}</title></rect>",
+        xmlEscaped(actionText(plan, role, instr)), record.rank,
+        formatNanos(record.end - record.begin), formatNanos(record.begin));
+  else
+    put("/>");
   if (!isCall || instr.microBatch < 0)
     return;
   std::string number = std::to_string(instr.microBatch);
-  bool fits = width >= 6.5 * static_cast<double>(number.size()) + 3;
-  if (fits || kind == PictureKind::InPage)
-    put(R"(<text class="n" x="{:.2f}" y="{:.1f}"{}>{}</text>)",
-        left + width / 2, y + height / 2 + 3.5,
-        fits ? "" : R"( visibility="hidden")", number);
+  if (width >= 6.5 * static_cast<double>(number.size()) + 3)
+    put(R"(<text class="n" x="{:.2f}" y="{:.1f}">{}</text>)", left + width / 2,
+        y + height / 2 + 3.5, number);
+  put("\n");
+}
+
+/// The memory in use as an area, at most one step half a pixel.
+void Picture::writeMemory(const std::vector<MemoryPoint> &curve, Nanos total,
+                          double bottom) {
+  double up = geometry.memory / static_cast<double>(mostMemory);
+  put(R"(<path class="mem" d="M{:.1f} {:.1f})", geometry.left, bottom);
+  double last = -1;
+  for (size_t i = 0; i < curve.size();) {
+    double at = x(curve[i].time);
+    Bytes most = 0;
+    for (; i < curve.size() && x(curve[i].time) < at + 0.5; ++i)
+      most = std::max(most, curve[i].bytes);
+    double height = static_cast<double>(most) * up;
+    if (std::abs(height - last) < 0.05)
+      continue;
+    put("H{:.1f}V{:.1f}", at, bottom - height);
+    last = height;
+  }
+  put(R"(H{:.1f}V{:.1f}Z"><title>memory in use, at most {}</title></path>)",
+      x(total), bottom, formatBytes(peakOf(curve)));
   put("\n");
 }
 
 void Picture::writeRow(int32_t rank, const std::vector<const Record *> &records,
-                       Nanos total, double y) {
+                       const std::vector<MemoryPoint> &memory, Nanos total,
+                       double y) {
   const Role &role = plan.roles[plan.roleOf(rank)];
   bool one = static_cast<int32_t>(shown.size()) == plan.numRanks();
   std::string name = fmt::format("rank {}", rank);
@@ -177,11 +217,16 @@ void Picture::writeRow(int32_t rank, const std::vector<const Record *> &records,
     if (role.lanes[record->lane].kind == LaneKind::Compute)
       busy += record->end - record->begin;
   }
+  double bottom = y + geometry.barsHeight() + geometry.memory;
+  writeMemory(memory, total, bottom);
   put("</g>\n");
+  double right = geometry.left + geometry.width + 10;
   if (total > 0)
-    put(R"(<text class="soft" x="{}" y="{:.1f}">{} busy</text>)",
-        geometry.left + geometry.width + 10, textY,
+    put(R"(<text class="soft" x="{}" y="{:.1f}">{} busy</text>)", right, textY,
         formatShare(static_cast<double>(busy) / static_cast<double>(total)));
+  if (geometry.memory > 10)
+    put(R"(<text class="soft" x="{}" y="{:.1f}">{}</text>)", right, bottom - 1,
+        formatBytes(peakOf(memory)));
   put("\n");
 }
 
@@ -213,8 +258,7 @@ void Picture::writeAxis(double top, double bottom) {
       step *= factor;
       break;
     }
-  put(R"(<g class="axis" data-top="{:.1f}" data-bottom="{:.1f}">)", top,
-      bottom);
+  put(R"(<g class="axis">)");
   for (int i = 0; i * step <= range * 1.0001; ++i) {
     double at = geometry.left + geometry.width * i * step / range;
     put(R"(<line class="grid" x1="{0:.1f}" x2="{0:.1f}" y1="{1:.1f}" )"
@@ -238,28 +282,17 @@ void Picture::writePanel(const std::vector<Record> &run,
   std::vector<std::vector<const Record *>> byRank(plan.numRanks());
   for (const Record &record : run)
     byRank[record.rank].push_back(&record);
+  const std::vector<std::vector<MemoryPoint>> &memory =
+      &run == &runs.predicted ? predictedMemory : measuredMemory;
   writeAxis(top, bottom);
   for (int32_t rank : shown) {
-    writeRow(rank, byRank[rank], total, top);
+    writeRow(rank, byRank[rank], memory[rank], total, top);
     top += geometry.rowHeight();
   }
-  put(R"~(<g clip-path="url(#chart)"><line class="end" data-time="{0}" )~"
-      R"(x1="{1:.2f}" x2="{1:.2f}" y1="{2:.1f}" y2="{3:.1f}"/></g>)",
-      total, x(total) - 0.5, y + 24, bottom);
+  put(R"~(<g clip-path="url(#chart)"><line class="end" x1="{0:.2f}" )~"
+      R"(x2="{0:.2f}" y1="{1:.1f}" y2="{2:.1f}"/></g>)",
+      x(total) - 0.5, y + 24, bottom);
   put("\n");
-}
-
-std::string Picture::headingOf(const std::vector<Record> &run,
-                               const char *name) const {
-  std::string text =
-      fmt::format("{}: step {}, bubble {}", name, formatNanos(stepTime(run)),
-                  formatShare(bubbleShare(plan, run)));
-  Nanos predicted = stepTime(runs.predicted);
-  if (&run == &runs.measured && predicted > 0)
-    text +=
-        fmt::format(", {:.2f} x predicted", static_cast<double>(stepTime(run)) /
-                                                static_cast<double>(predicted));
-  return text;
 }
 
 void Picture::writeLegend(double y) {
@@ -285,7 +318,8 @@ void Picture::writeLegend(double y) {
       {"act", "activation transfer", !plan.channels.empty()},
       {"grad", "gradient transfer", !plan.channels.empty()},
       {"sum", "all-reduce, tied sums", hasSum},
-      {"load", "load", !runs.measured.empty()}};
+      {"load", "load", !runs.measured.empty()},
+      {"mem", "memory in use", true}};
   double at = 16;
   for (const Entry &entry : entries) {
     if (!entry.show)
@@ -305,13 +339,9 @@ void Picture::write() {
   constexpr double kTop = 84;
   double height = kTop + panelHeight() * (hasPredicted + hasMeasured);
   double width = geometry.left + geometry.width + geometry.right;
-  AxisUnit unit = axisUnit(span);
   put(R"(<svg xmlns="http://www.w3.org/2000/svg" class="takt" width="{0}" )"
-      R"(height="{1:.0f}" viewBox="0 0 {0} {1:.0f}" data-left="{2}" )"
-      R"(data-width="{3}" data-span="{4}" data-unit="{5}" )"
-      R"(data-unit-name="{6}">)",
-      width, height, geometry.left, geometry.width, span, unit.nanos,
-      unit.name);
+      R"(height="{1:.0f}" viewBox="0 0 {0} {1:.0f}">)",
+      width, height);
   put("\n<style>{}</style>\n", pictureStyle());
   put(R"(<defs><clipPath id="chart"><rect x="{}" y="0" width="{}" )"
       R"(height="{:.0f}"/></clipPath></defs>)",
@@ -319,11 +349,8 @@ void Picture::write() {
   put(R"(<rect width="{}" height="{:.0f}" fill="#fff"/>)", width, height);
   put("\n");
   put(R"(<text class="title" x="16" y="28">{}</text>)",
-      xmlEscaped(fmt::format("{}: {} on {}", plan.model, plan.schedule,
-                             plan.cluster)));
-  std::string shape =
-      fmt::format("{} ranks, {} micro-batches of {} samples", plan.numRanks(),
-                  plan.training.microBatches, plan.training.microBatchSize());
+      xmlEscaped(pictureTitle(plan)));
+  std::string shape = pictureShape(plan);
   if (static_cast<int32_t>(shown.size()) < plan.numRanks())
     shape += "; one rank of each role is shown";
   put(R"(<text class="soft" x="16" y="46">{}</text>)", shape);
@@ -331,20 +358,19 @@ void Picture::write() {
   writeLegend(58);
   double y = kTop;
   if (hasPredicted) {
-    writePanel(runs.predicted, headingOf(runs.predicted, "predicted"), y);
+    writePanel(runs.predicted, runHeading(plan, runs, runs.predicted), y);
     y += panelHeight();
   }
   if (hasMeasured)
-    writePanel(runs.measured, headingOf(runs.measured, "measured"), y);
+    writePanel(runs.measured, runHeading(plan, runs, runs.measured), y);
   put("</svg>\n");
   flush();
 }
 
 } // namespace
 
-void writePicture(std::ostream &out, const Plan &plan, const Runs &runs,
-                  PictureKind kind) {
-  Picture(out, plan, runs, kind).write();
+void writeTimelineSvg(std::ostream &out, const Plan &plan, const Runs &runs) {
+  Picture(out, plan, runs).write();
 }
 
 } // namespace takt::rt

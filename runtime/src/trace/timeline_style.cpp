@@ -1,4 +1,5 @@
-//===- timeline_style.cpp - colours of the picture --------------*- C++ -*-===//
+//===- timeline_style.cpp - colours and words of pictures --------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -10,6 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "timeline.h"
+
+#include "takt-rt/core/units.h"
+
+#include <fmt/format.h>
 
 namespace takt::rt {
 
@@ -56,6 +61,7 @@ background:#fff}
 .takt .F{fill:#3a76b5}.takt .B{fill:#d9822b}.takt .I{fill:#e8a33d}
 .takt .W{fill:#4c9a6a}.takt .U{fill:#7b5ea7}
 .takt .act{fill:#7fb0de}.takt .grad{fill:#f0b878}
+.takt .mem{fill:#c9d6e3}
 .takt .sum{fill:#c8504b}.takt .load{fill:#9aa5b1}
 )";
 
@@ -93,6 +99,40 @@ const char *classOf(LaneKind kind) {
     break;
   }
   return "load";
+}
+
+char styleOf(const Role &role, const Lane &lane, const Instr &instr) {
+  return instr.kind == InstrKind::Call
+             ? classOf(role.procedures[instr.target].phase)[0]
+             : classOf(lane.kind)[0];
+}
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+std::string pictureTitle(const Plan &plan) {
+  return fmt::format("{}: {} on {}", plan.model, plan.schedule, plan.cluster);
+}
+
+std::string pictureShape(const Plan &plan) {
+  return fmt::format("{} ranks, {} micro-batches of {} samples",
+                     plan.numRanks(), plan.training.microBatches,
+                     plan.training.microBatchSize());
+}
+
+std::string runHeading(const Plan &plan, const Runs &runs,
+                       const std::vector<Record> &run) {
+  bool isMeasured = &run == &runs.measured;
+  std::string text = fmt::format(
+      "{}: step {}, bubble {}", isMeasured ? "measured" : "predicted",
+      formatNanos(stepTime(run)), formatShare(bubbleShare(plan, run)));
+  Nanos predicted = stepTime(runs.predicted);
+  if (isMeasured && predicted > 0)
+    text +=
+        fmt::format(", {:.2f} x predicted", static_cast<double>(stepTime(run)) /
+                                                static_cast<double>(predicted));
+  return text;
 }
 
 } // namespace takt::rt

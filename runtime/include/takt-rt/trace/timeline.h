@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // One file with nothing outside it: a row a rank, compute boxes by phase with
-// their micro-batch, transfers as thin boxes below, the predicted run above the
-// measured one on the same time axis.
+// their micro-batch, transfers as thin boxes and the memory in use as a curve
+// below, predicted and measured run on the same time axis.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -18,11 +18,13 @@
 
 namespace takt::rt {
 
-/// Plans of more than 64 ranks show one rank of each role.
+/// For documents. Plans of more than 64 ranks show one rank of each role;
+/// beyond 20 000 boxes they no longer say what they are.
 void writeTimelineSvg(std::ostream &out, const Plan &plan, const Runs &runs);
 
-/// The same picture in a page that zooms (wheel), moves (drag) and says what a
-/// box is (hover).
+/// A page that zooms (wheel), moves (drag) and says of a box what it is, what
+/// it waits for, what waits for it and which buffers it touches. Shows all
+/// ranks; stays quick with some hundred thousand actions.
 void writeTimelineHtml(std::ostream &out, const Plan &plan, const Runs &runs);
 
 } // namespace takt::rt
