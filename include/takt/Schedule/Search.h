@@ -1,0 +1,93 @@
+//===- Search.h - the shortest schedule of a small pipeline ------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// One stage a rank, equal micro-batches, times known: which order of forward
+// and backward actions ends first, if a stage may hold only so many
+// micro-batches at once? A list schedule answers at once, the constraint solver
+// improves it or proves it shortest.
+//
+// Micro-batches are equal, so some shortest schedule handles them in order: if
+// the k-th forward of a stage starts when the k-th of the stage before has
+// ended, renumbering by place keeps every rule, and so for the backward
+// actions. Only the interleaving of kinds is left to decide, which is what the
+// search does; nothing is lost.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "takt/Schedule/Schedule.h"
+#include "takt/Solver/Solver.h"
+
+#include "takt-rt/core/plan.h"
+
+namespace takt {
+
+using rt::Nanos;
+
+/// Times of one stage for one micro-batch; all in one unit of choice.
+struct SearchStage {
+  Nanos forward = 1;    ///< at least 1, as the next two
+  Nanos inputGrad = 1;  ///< I; of B the time is I + W
+  Nanos weightGrad = 1; ///< W
+  Nanos toNext = 0;     ///< between a forward here and the one it feeds
+  Nanos toPrevious = 0; ///< between a backward here and the one it feeds
+  Nanos tail = 0;       ///< follows the last action here: all-reduce, update
+  /// Most micro-batches whose forward has begun and whose B or W has not
+  /// ended; 0: no limit.
+  int32_t mostInFlight = 0;
+};
+
+struct SearchProblem {
+  std::vector<SearchStage> stages;
+  int32_t microBatches = 1;
+  bool split = false; ///< I and W apart; else B
+
+  int64_t numActions() const {
+    return int64_t(stages.size()) * microBatches * (split ? 3 : 2);
+  }
+  std::optional<std::string> check() const;
+};
+
+/// Actions that the search takes on; the solver is dependable up to there.
+constexpr int64_t kMostSearchActions = 100;
+
+struct SearchResult {
+  Schedule schedule;
+  Nanos makespan = 0; ///< from the first start to the last end, tails included
+  Nanos bound = 0;    ///< proven: no schedule is shorter
+  /// "list schedule" or "Z3": who found the schedule.
+  std::string method;
+  int64_t work = 0; ///< of the solver
+  double gap() const {
+    return makespan > 0 ? double(makespan - bound) / double(makespan) : 0;
+  }
+};
+
+/// A bound from sums alone: the load of each stage between what must come
+/// before and after it, and how often the micro-batches that fit at once must
+/// be turned over.
+Nanos leastMakespan(const SearchProblem &problem);
+
+/// Whoever can start does, backward before forward or the other way round
+/// (several rules, the best result).
+Schedule listSchedule(const SearchProblem &problem);
+
+/// The problem must pass `check()` and have at most `kMostSearchActions`.
+SearchResult searchSchedule(const SearchProblem &problem,
+                            const solver::Settings &settings);
+
+/// Time of a schedule when every action starts as early as it can; nothing if
+/// it cannot run.
+std::optional<Nanos> makespan(const SearchProblem &problem,
+                              const Schedule &schedule);
+
+/// Independent check: complete, executable (`verify` of Schedule.h), limits
+/// kept, the makespan recomputed. First fault or nothing.
+std::optional<std::string> verify(const SearchProblem &problem,
+                                  const SearchResult &result);
+
+} // namespace takt
