@@ -76,9 +76,11 @@ Nanos leastMakespan(const SearchProblem &problem);
 /// (several rules, the best result).
 Schedule listSchedule(const SearchProblem &problem);
 
-/// The problem must pass `check()` and have at most `kMostSearchActions`.
+/// The problem must pass `check()`. The solver starts from `bound`, which must
+/// be proven; by default from `leastMakespan`, from 0 it proves all by itself.
 SearchResult searchSchedule(const SearchProblem &problem,
-                            const solver::Settings &settings);
+                            const solver::Settings &settings,
+                            std::optional<Nanos> bound = std::nullopt);
 
 /// Time of a schedule when every action starts as early as it can; nothing if
 /// it cannot run.

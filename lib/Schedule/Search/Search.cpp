@@ -181,11 +181,13 @@ private:
 } // namespace
 
 SearchResult takt::searchSchedule(const SearchProblem &problem,
-                                  const solver::Settings &settings) {
+                                  const solver::Settings &settings,
+                                  std::optional<Nanos> bound) {
   SearchResult result;
   result.schedule = listSchedule(problem);
   result.makespan = *makespan(problem, result.schedule);
-  result.bound = std::min(leastMakespan(problem), result.makespan);
+  result.bound =
+      std::min(bound.value_or(leastMakespan(problem)), result.makespan);
   result.method = "list schedule";
   if (result.bound < result.makespan) {
     const Model model(problem);
