@@ -76,11 +76,12 @@ Nanos leastMakespan(const SearchProblem &problem);
 /// (several rules, the best result).
 Schedule listSchedule(const SearchProblem &problem);
 
-/// The problem must pass `check()`. The solver starts from `bound`, which must
-/// be proven; by default from `leastMakespan`, from 0 it proves all by itself.
+/// The problem must pass `check()`. With `fromList` the solver is asked only
+/// where the list schedule does not reach the bound; without, it has to find a
+/// schedule of its own.
 SearchResult searchSchedule(const SearchProblem &problem,
                             const solver::Settings &settings,
-                            std::optional<Nanos> bound = std::nullopt);
+                            bool fromList = true);
 
 /// Time of a schedule when every action starts as early as it can; nothing if
 /// it cannot run.

@@ -182,26 +182,28 @@ private:
 
 SearchResult takt::searchSchedule(const SearchProblem &problem,
                                   const solver::Settings &settings,
-                                  std::optional<Nanos> bound) {
+                                  bool fromList) {
   SearchResult result;
   result.schedule = listSchedule(problem);
   result.makespan = *makespan(problem, result.schedule);
-  result.bound =
-      std::min(bound.value_or(leastMakespan(problem)), result.makespan);
+  result.bound = std::min(leastMakespan(problem), result.makespan);
   result.method = "list schedule";
-  if (result.bound < result.makespan) {
+  if (result.bound < result.makespan || !fromList) {
     const Model model(problem);
-    const solver::Optimum optimum =
-        solver::minimise(model.get(), model.objective(), result.bound,
-                         model.valuesOf(result.schedule), settings);
+    std::optional<solver::Values> start;
+    if (fromList)
+      start = model.valuesOf(result.schedule);
+    const solver::Optimum optimum = solver::minimise(
+        model.get(), model.objective(), result.bound, start, settings);
     result.work = optimum.work;
     result.bound = std::max(result.bound, optimum.bound);
-    if (optimum.values && optimum.value < result.makespan) {
+    const Nanos limit = result.makespan + (fromList ? 0 : 1);
+    if (optimum.values && optimum.value < limit) {
       result.schedule = model.scheduleOf(*optimum.values);
       result.makespan = *makespan(problem, result.schedule);
-      result.bound = std::min(result.bound, result.makespan);
       result.method = "Z3";
     }
+    result.bound = std::min(result.bound, result.makespan);
   }
   result.schedule.name = problem.split ? "optimal-split" : "optimal";
   return result;
