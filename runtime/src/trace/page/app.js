@@ -35,7 +35,7 @@
   function size() {
     canvas.style.height = `${scroller.clientHeight}px`;
     find('tall').style.height = `${view.height + AXIS}px`;
-    view.redraw();
+    view.draw(); // at once: a canvas of another size would be stretched
   }
   new ResizeObserver(size).observe(scroller);
   scroller.addEventListener('scroll', () => { hide(); view.redraw(); });
@@ -202,6 +202,17 @@
   memory.addEventListener('click', () => {
     view.showMemory = !view.showMemory;
     memory.textContent = view.showMemory ? 'hide memory' : 'show memory';
+    relayout();
+  });
+  const fold = find('fold');
+  const foldText = () => {
+    fold.textContent = view.foldEqual ? 'all ranks' : 'equal ranks once';
+  };
+  fold.hidden = model.folds.length === model.ranks;
+  foldText();
+  fold.addEventListener('click', () => {
+    view.foldEqual = !view.foldEqual;
+    foldText();
     relayout();
   });
   find('whole').addEventListener('click', () => view.show(0, Infinity));

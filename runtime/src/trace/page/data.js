@@ -86,6 +86,16 @@ class Model {
     }
     this.ranks = this.roleOf.length;
     this.runs = data.runs.map(run => this.unpackRun(run));
+    // Ranks in a row whose times are the same in all runs.
+    this.folds = [];
+    for (let rank = 0; rank < this.ranks; ++rank) {
+      const last = this.folds[this.folds.length - 1];
+      if (last && this.roleOf[last.rank] === this.roleOf[rank] &&
+          this.runs.every(run => run.ranks[last.rank] === run.ranks[rank]))
+        ++last.count;
+      else
+        this.folds.push({rank, count: 1});
+    }
     this.end = Math.max(1, ...this.runs.map(run => run.end));
     this.mostMemory = Math.max(1, ...this.runs.map(
         run => run.ranks.reduce((most, rank) => Math.max(most, rank.peak), 0)));

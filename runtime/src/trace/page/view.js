@@ -21,13 +21,17 @@ class View {
     this.span = model.end * 1.01;
     this.byRank = true;
     this.showMemory = true;
+    this.foldEqual = model.ranks > 24 && model.folds.length < model.ranks;
     this.focus = null; // the action whose dependencies are drawn
     this.layOut();
   }
 
   /// Rows from top to bottom: {run, rank, y, compute, thin, memory}.
   layOut() {
-    const {model} = this, many = model.ranks > 24;
+    const {model} = this;
+    const folds = this.foldEqual
+        ? model.folds : model.roleOf.map((_, rank) => ({rank, count: 1}));
+    const many = folds.length > 24;
     const compute = many ? 13 : 20, thin = many ? 3 : 5;
     const memory = this.showMemory ? (many ? 10 : 18) : 0;
     const height = compute + 2 * thin + 2 + (memory ? memory + 2 : 0);
@@ -38,26 +42,27 @@ class View {
       this.headings.push({text, y});
       y += 22;
     };
-    const add = (run, rank, gap) => {
-      this.rows.push({run, rank, y, compute, thin, memory, height});
+    const add = (run, {rank, count}, gap) => {
+      this.rows.push({run, rank, count, y, compute, thin, memory, height});
       y += height + gap;
     };
     if (this.byRank) {
       model.runs.forEach(run => heading(run.heading));
-      for (let rank = 0; rank < model.ranks; ++rank)
+      for (const fold of folds)
         model.runs.forEach((run, i) =>
-          add(run, rank, i + 1 < model.runs.length ? 2 : many ? 5 : 9));
+          add(run, fold, i + 1 < model.runs.length ? 2 : many ? 5 : 9));
     } else {
       for (const run of model.runs) {
         heading(run.heading);
-        for (let rank = 0; rank < model.ranks; ++rank)
-          add(run, rank, many ? 4 : 7);
+        for (const fold of folds) add(run, fold, many ? 4 : 7);
         y += 8;
       }
     }
     this.height = y + 6;
-    this.rowIndex = new Map(this.rows.map(
-        row => [`${row.run.name}|${row.rank}`, row]));
+    this.rowIndex = new Map();
+    for (const row of this.rows)
+      for (let i = 0; i < row.count; ++i)
+        this.rowIndex.set(`${row.run.name}|${row.rank + i}`, row);
   }
 
   get width() { return this.canvas.clientWidth - LEFT - RIGHT; }
@@ -94,8 +99,11 @@ class View {
     c.beginPath();
     c.rect(0, AXIS, wide, high - AXIS);
     c.clip();
-    for (const {text, y} of this.headings)
+    for (const {text, y} of this.headings) {
+      c.fillStyle = '#fff';
+      c.fillRect(LEFT, y - this.top, this.width, 21);
       this.text(text, 14, y - this.top + 15, `600 13px ${FONT}`, INK);
+    }
     for (const row of this.rows) {
       const y = row.y - this.top;
       if (y + row.height >= AXIS && y <= high) this.drawRow(row, y);
@@ -146,7 +154,8 @@ class View {
     const role = model.roleOf[rank], data = run.ranks[rank];
     const first = run === model.runs[0] || !this.byRank;
     if (first)
-      this.text(`rank ${rank}`, 14, y + compute - 5, `11px ${FONT}`, INK);
+      this.text(row.count > 1 ? `ranks ${rank}-${rank + row.count - 1}`
+                              : `rank ${rank}`, 14, y + compute - 5, `11px ${FONT}`, INK);
     const right = this.byRank && model.runs.length > 1 ? run.name : role.name;
     this.text(right, LEFT - 10, y + compute - 5, `11px ${FONT}`, SOFT, 'right');
     if (this.byRank && model.runs.length > 1 && !first)
@@ -193,7 +202,7 @@ class View {
       // All that begins in this pixel, as one.
       const from = Math.floor(this.x(Math.max(track.begin[i], this.begin)));
       const next = Math.max(i + 1, track.after(this.time(from + 1) - 1e-6));
-      let x = from;
+      const x = from;
       track.styles.forEach((style, k) => {
         const spent = track.sums[k][next] - track.sums[k][i];
         if (spent === 0) return;
