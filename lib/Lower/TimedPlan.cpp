@@ -27,6 +27,7 @@ namespace {
 
 constexpr uint16_t kNone = 0xffff;
 constexpr size_t kKinds = 4;
+enum { kForward, kInputGrad, kWeightGrad };
 
 /// A boundary crossed by messages in one direction.
 struct Crossing {
@@ -45,6 +46,7 @@ private:
   void placeStages();
   void orderMessages();
   void addStage(int32_t stage);
+  void addProcedures(int32_t stage);
   void addCrossing(int32_t stage, bool forward);
   void addCalls(int32_t rank);
   BufferRef addPool(rt::Role &role, rt::PoolKind kind, const std::string &name,
@@ -61,6 +63,8 @@ private:
   /// Of stage s: [0] activations from s to s + 1, [1] gradients from s + 1 to
   /// s.
   std::vector<Crossing> crossings[2];
+  /// Buffers that a stage's forward, input and weight gradient touch.
+  std::vector<std::vector<BufferRef>> touched[3];
   std::vector<uint16_t> procedureOf; ///< by stage and kind
 };
 
@@ -139,9 +143,15 @@ void Builder::addStage(int32_t stage) {
   rt::Role &role = plan.roles[rankOf[stage]];
   role.stages.push_back(stage);
   plan.layers.push_back({fmt::format("stage{}", stage), "profiled"});
-  addPool(role, rt::PoolKind::Saved, fmt::format("held{}", stage),
-          problem.activationBytes, heldSlots(stage));
+  BufferRef held =
+      addPool(role, rt::PoolKind::Saved, fmt::format("held{}", stage),
+              problem.activationBytes, heldSlots(stage));
+  for (auto &part : touched)
+    part[stage].push_back(held);
+}
 
+void Builder::addProcedures(int32_t stage) {
+  rt::Role &role = plan.roles[rankOf[stage]];
   std::set<ActionKind> used;
   for (const Action &action : problem.schedule.roles[rankOf[stage]])
     if (action.stage == stage)
@@ -160,6 +170,10 @@ void Builder::addStage(int32_t stage) {
       kernel.kind = rt::KernelKind::Profiled;
       kernel.phase = part;
       kernel.layer = stage;
+      kernel.operands =
+          touched[part == Phase::Forward     ? kForward
+                  : part == Phase::InputGrad ? kInputGrad
+                                             : kWeightGrad][stage];
       procedure.kernels.push_back(kernel);
     }
     role.procedures.push_back(std::move(procedure));
@@ -206,17 +220,19 @@ void Builder::addCrossing(int32_t stage, bool forward) {
   std::vector<uint16_t> ownSlots(problem.shape.microBatches);
   for (size_t m = 0; m < ownSlots.size(); ++m)
     ownSlots[m] = uint16_t(m);
-  source.channels.push_back(
-      {crossing.channel,
-       addPool(source, forward ? rt::PoolKind::Output : rt::PoolKind::InputGrad,
-               fmt::format("{}{}", forward ? "output" : "input_grad", from),
-               problem.messageBytes, ownSlots)});
-  destination.channels.push_back(
-      {crossing.channel,
-       addPool(destination,
-               forward ? rt::PoolKind::Input : rt::PoolKind::OutputGrad,
-               fmt::format("{}{}", forward ? "input" : "output_grad", to),
-               problem.messageBytes, ownSlots)});
+  BufferRef sent =
+      addPool(source, forward ? rt::PoolKind::Output : rt::PoolKind::InputGrad,
+              fmt::format("{}{}", forward ? "output" : "input_grad", from),
+              problem.messageBytes, ownSlots);
+  BufferRef received = addPool(
+      destination, forward ? rt::PoolKind::Input : rt::PoolKind::OutputGrad,
+      fmt::format("{}{}", forward ? "input" : "output_grad", to),
+      problem.messageBytes, ownSlots);
+  source.channels.push_back({crossing.channel, sent});
+  destination.channels.push_back({crossing.channel, received});
+  auto &parts = touched[forward ? kForward : kInputGrad];
+  parts[from].push_back(sent);
+  parts[to].push_back(received);
 
   using rt::LaneKind;
   crossing.sendLane =
@@ -275,6 +291,8 @@ rt::Plan Builder::build() {
   placeStages();
   orderMessages();
   procedureOf.resize(stages * kKinds);
+  for (auto &part : touched)
+    part.resize(stages);
   for (size_t rank = 0; rank < problem.schedule.roles.size(); ++rank) {
     rt::Role role;
     role.name = fmt::format("rank{}", rank);
@@ -290,6 +308,8 @@ rt::Plan Builder::build() {
     addCrossing(s, true);
     addCrossing(s, false);
   }
+  for (int32_t s = 0; s < stages; ++s)
+    addProcedures(s);
   for (size_t rank = 0; rank < plan.roles.size(); ++rank) {
     addCalls(int32_t(rank));
     plan.roles[rank].livenessBytes = plan.roles[rank].arenaBytes;

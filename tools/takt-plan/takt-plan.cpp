@@ -9,6 +9,7 @@
 // binary or text form; "-" is standard input or output.
 //
 //===----------------------------------------------------------------------===//
+#include "takt-rt/core/analysis.h"
 #include "takt-rt/core/clock.h"
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
@@ -82,43 +83,12 @@ void draw(const Options &options) {
   writeFile(options.output, out.str());
 }
 
-std::string simulationJson(const Plan &plan, const Simulation &run,
-                           double bubble) {
-  std::string ranks;
-  for (int32_t rank = 0; rank < plan.numRanks(); ++rank)
-    ranks += fmt::format(
-        "{}    {{\"rank\": {}, \"busy_ns\": {}, \"in_flight\": {}}}",
-        rank == 0 ? "" : ",\n", rank, run.busy[rank], run.peakInFlight[rank]);
-  return fmt::format("{{\n  \"step_time_ns\": {},\n  \"bubble\": {},\n"
-                     "  \"ranks\": [\n{}\n  ]\n}}\n",
-                     run.makespan, bubble, ranks);
-}
-
 void simulatePlan(const Options &options) {
   Plan plan = readPlan(options.file);
-  SimulateOptions quick;
-  quick.keepRecords = false;
-  Simulation run = simulate(plan, quick);
-  double busy = 0;
-  for (Nanos time : run.busy)
-    busy += static_cast<double>(time);
-  double all = static_cast<double>(run.makespan) * plan.numRanks();
-  double bubble = all > 0 ? 1 - busy / all : 0;
-  if (options.format == "json")
-    return writeFile("-", simulationJson(plan, run, bubble));
-  std::string text = fmt::format(
-      "step {}, bubble {}\n", formatNanos(run.makespan), formatShare(bubble));
-  // Replicas may differ when a transfer is split unevenly in time.
-  for (int32_t rank = 0; rank < plan.numRanks(); ++rank) {
-    double share = run.makespan > 0 ? static_cast<double>(run.busy[rank]) /
-                                          static_cast<double>(run.makespan)
-                                    : 0;
-    text += fmt::format("rank {} ({}): busy {} ({}), {} in flight\n", rank,
-                        plan.roles[plan.roleOf(rank)].name,
-                        formatNanos(run.busy[rank]), formatShare(share),
-                        run.peakInFlight[rank]);
-  }
-  writeFile("-", text);
+  Simulation run = simulate(plan);
+  Analysis analysis = analyze(plan, run);
+  writeFile("-", options.format == "json" ? toJson(plan, run, analysis)
+                                          : printText(plan, run, analysis));
 }
 
 void dump(const Options &options) {
@@ -155,7 +125,7 @@ const std::vector<Command> &commands() {
        {},
        true},
       {"simulate",
-       "predict the step time and each rank's share",
+       "predict the step: time, waits and their causes, memory",
        simulatePlan,
        {"text", "json"},
        false},

@@ -197,7 +197,7 @@ std::vector<Bytes> sizesOf(const Kernel &kernel) {
   case KernelKind::AdamWUpdate:
     return std::vector<Bytes>(4, tensor({d[0]}));
   case KernelKind::Profiled:
-    return {};
+    return std::vector<Bytes>(kernel.operands.size(), 0);
   }
   throw Error("unknown kernel kind");
 }

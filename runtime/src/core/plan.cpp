@@ -151,6 +151,22 @@ static std::string tieNumber(const Channel &channel, uint16_t index) {
   return begin == end ? std::to_string(index) : std::string(begin, end);
 }
 
+/// Stage at one end of a channel. A role of several stages knows it from the
+/// boundary in the channel's name: "act3" goes from stage 3 to 4, "grad3" back.
+static int32_t stageAtEnd(const Role &role, const Channel &channel,
+                          bool sending) {
+  auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
+  auto digits =
+      std::find_if(channel.name.begin(), channel.name.end(), isDigit);
+  if (role.stages.size() < 2 || channel.name.end() - digits > 8 ||
+      digits == channel.name.end() ||
+      !std::all_of(digits, channel.name.end(), isDigit))
+    return firstStage(role);
+  int32_t boundary = std::stoi(std::string(digits, channel.name.end()));
+  bool lower = (channel.kind == ChannelKind::Activation) == sending;
+  return boundary + (lower ? 0 : 1);
+}
+
 static std::string transferText(const Plan &plan, const Role &role,
                                 const Instr &instr) {
   const Channel &channel = plan.channels[instr.target];
@@ -163,7 +179,8 @@ static std::string transferText(const Plan &plan, const Role &role,
                        tieNumber(channel, instr.target), firstStage(peer));
   }
   char what = channel.kind == ChannelKind::Activation ? 'F' : 'B';
-  return fmt::format("{}{}_{}{}", stage, verb, what, instr.microBatch);
+  return fmt::format("{}{}_{}{}", stageAtEnd(role, channel, sending), verb,
+                     what, instr.microBatch);
 }
 
 std::string actionText(const Plan &plan, const Role &role, const Instr &instr) {

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "takt/Lower/TimedPlan.h"
 
+#include "takt-rt/core/analysis.h"
 #include "takt-rt/core/clock.h"
 
 #include <gtest/gtest.h>
@@ -173,6 +174,13 @@ TEST(TimedPlan, StagesOfOneRankExchangeNothing) {
   }
   rt::Plan plan = timedPlan(problem);
   EXPECT_EQ(plan.channels.size(), 4u);
+  std::vector<std::string> sends;
+  for (const rt::Lane &lane : plan.roles[1].lanes)
+    for (const rt::Instr &instr : lane.instrs)
+      if (instr.kind != rt::InstrKind::Call)
+        sends.push_back(rt::actionText(plan, plan.roles[1], instr));
+  EXPECT_EQ(sends, (std::vector<std::string>{"1RECV_F0", "1SEND_B0",
+                                             "2SEND_F0", "2RECV_B0"}));
   EXPECT_EQ(plan.roles[0].stages, (std::vector<int32_t>{0, 3}));
 }
 
@@ -189,4 +197,22 @@ TEST(TimedPlan, RefusesWhatIsNotAProblem) {
   problem = vShape();
   problem.activationBytes = 0;
   EXPECT_NE(problem.check()->find("0 bytes"), std::string::npos);
+}
+
+// What a stage holds shows in the curve of its rank: activations as F and B
+// come and go, each message from its move to the call that uses it.
+TEST(TimedPlan, MemoryFollowsTheSchedule) {
+  TimedPlanProblem problem;
+  problem.shape = {3, 6};
+  problem.schedule = *generateSchedule("1f1b", problem.shape);
+  problem.times = {{10, 10, 10, -1}};
+  problem.activationBytes = 1 << 20;
+  rt::Plan plan = timedPlan(problem);
+  std::vector<rt::MemoryCurve> curves =
+      rt::memoryOverTime(plan, rt::simulate(plan).records);
+  for (int32_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(curves[rank].base, 0);
+    EXPECT_EQ(curves[rank].peak >> 20, 3 - rank);
+    EXPECT_EQ(curves[rank].points.back().bytes, 0);
+  }
 }

@@ -152,7 +152,8 @@ enum class KernelKind : uint8_t {
   AdamWUpdate,
   /// {dst} [n]: dst = 0
   Zero,
-  /// {} a layer known by costs only: a device that computes refuses it
+  /// {...} a layer known by costs only: a device that computes refuses it. May
+  /// name the buffers that the layer reads and writes.
   Profiled,
 };
 
