@@ -248,7 +248,7 @@ Analysis Analyzer::analyze() {
       times.parts.push_back({key.first, key.second, part.waiting, part.moving});
     }
   }
-  result.memory = memoryOverTime(plan, run.records);
+  result.memory = memoryCurves(plan, run.records);
   return std::move(result);
 }
 

@@ -53,17 +53,18 @@ bool usesByPhase(PoolKind kind, Phase phase) {
   }
 }
 
-/// Passing pools that each procedure, channel and load of a role touches.
+/// Pools that the procedures and loads of a role touch: passing ones, and those
+/// that a call holds only while it runs.
 struct Touches {
   std::vector<std::vector<uint16_t>> procedures;
+  std::vector<std::vector<uint16_t>> workspaces; ///< of each procedure
   std::vector<uint16_t> loads;
 
   explicit Touches(const Role &role);
 };
 
-void addOnce(const Role &role, std::vector<uint16_t> &pools, uint16_t pool) {
-  if (isPassing(role.pools[pool].kind) &&
-      std::find(pools.begin(), pools.end(), pool) == pools.end())
+void addOnce(std::vector<uint16_t> &pools, uint16_t pool) {
+  if (std::find(pools.begin(), pools.end(), pool) == pools.end())
     pools.push_back(pool);
 }
 
@@ -72,23 +73,29 @@ Touches::Touches(const Role &role) {
   bool profiled = false;
   for (const Procedure &procedure : role.procedures) {
     auto &pools = procedures.emplace_back();
+    auto &workspace = workspaces.emplace_back();
     for (const Kernel &kernel : procedure.kernels) {
       profiled = profiled || (kernel.kind == KernelKind::Profiled &&
                               kernel.operands.empty());
       for (const BufferRef &operand : kernel.operands) {
-        addOnce(role, pools, operand.pool);
+        PoolKind kind = role.pools[operand.pool].kind;
+        if (isPassing(kind))
+          addOnce(pools, operand.pool);
+        else if (kind == PoolKind::Workspace)
+          addOnce(workspace, operand.pool);
         named[operand.pool] = true;
       }
     }
   }
   for (const LoadField &load : role.loads)
-    addOnce(role, loads, load.buffer.pool);
+    if (isPassing(role.pools[load.buffer.pool].kind))
+      addOnce(loads, load.buffer.pool);
   if (!profiled)
     return;
   for (uint16_t pool = 0; pool < role.pools.size(); ++pool)
     for (size_t p = 0; p < procedures.size() && !named[pool]; ++p)
       if (usesByPhase(role.pools[pool].kind, role.procedures[p].phase))
-        addOnce(role, procedures[p], pool);
+        addOnce(procedures[p], pool);
 }
 
 struct Hold {
@@ -104,15 +111,18 @@ public:
 private:
   void touch(int32_t rank, uint16_t pool, int32_t microBatch,
              const Record &record);
-  MemoryCurve curveOf(int32_t rank) const;
+  MemoryCurve curveOf(int32_t rank);
 
   const Plan &plan;
   std::vector<Touches> touches; ///< by role
   std::vector<int32_t> roleOf;
   std::vector<std::vector<Hold>> holds; ///< by rank: pool, then micro-batch
+  using Change = std::pair<Nanos, Bytes>;
+  std::vector<std::vector<Change>> changes; ///< by rank: of workspaces
 };
 
 CurveBuilder::CurveBuilder(const Plan &plan) : plan(plan) {
+  changes.resize(plan.numRanks());
   for (size_t r = 0; r < plan.roles.size(); ++r) {
     touches.emplace_back(plan.roles[r]);
     for (int32_t i = 0; i < plan.roles[r].replicas; ++i) {
@@ -135,9 +145,15 @@ void CurveBuilder::touch(int32_t rank, uint16_t pool, int32_t microBatch,
 void CurveBuilder::add(const Record &record) {
   const Role &role = plan.roles[roleOf[record.rank]];
   const Instr &instr = role.lanes[record.lane].instrs[record.instr];
+  const Touches &known = touches[roleOf[record.rank]];
+  if (instr.kind == InstrKind::Call && record.end > record.begin)
+    for (uint16_t pool : known.workspaces[instr.target]) {
+      changes[record.rank].push_back(
+          {record.begin, role.pools[pool].slotBytes});
+      changes[record.rank].push_back({record.end, -role.pools[pool].slotBytes});
+    }
   if (instr.microBatch < 0)
     return;
-  const Touches &known = touches[roleOf[record.rank]];
   switch (instr.kind) {
   case InstrKind::Call:
     for (uint16_t pool : known.procedures[instr.target])
@@ -159,14 +175,14 @@ void CurveBuilder::add(const Record &record) {
   }
 }
 
-MemoryCurve CurveBuilder::curveOf(int32_t rank) const {
+MemoryCurve CurveBuilder::curveOf(int32_t rank) {
   const Role &role = plan.roles[roleOf[rank]];
   MemoryCurve curve;
-  std::vector<std::pair<Nanos, Bytes>> changes;
+  std::vector<Change> &changes = this->changes[rank];
   for (size_t p = 0; p < role.pools.size(); ++p) {
     const Pool &pool = role.pools[p];
     if (!isPassing(pool.kind)) {
-      curve.base += pool.bytes();
+      curve.base += pool.kind == PoolKind::Workspace ? 0 : pool.bytes();
       continue;
     }
     const Hold *first = &holds[rank][p * plan.training.microBatches];
@@ -208,8 +224,8 @@ std::vector<MemoryCurve> CurveBuilder::finish() {
 
 } // namespace
 
-std::vector<MemoryCurve> memoryOverTime(const Plan &plan,
-                                        const std::vector<Record> &records) {
+std::vector<MemoryCurve> memoryCurves(const Plan &plan,
+                                      const std::vector<Record> &records) {
   CurveBuilder builder(plan);
   for (const Record &record : records)
     builder.add(record);

@@ -209,7 +209,7 @@ TEST(TimedPlan, MemoryFollowsTheSchedule) {
   problem.activationBytes = 1 << 20;
   rt::Plan plan = timedPlan(problem);
   std::vector<rt::MemoryCurve> curves =
-      rt::memoryOverTime(plan, rt::simulate(plan).records);
+      rt::memoryCurves(plan, rt::simulate(plan).records);
   for (int32_t rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(curves[rank].base, 0);
     EXPECT_EQ(curves[rank].peak >> 20, 3 - rank);

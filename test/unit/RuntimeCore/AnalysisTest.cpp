@@ -199,15 +199,14 @@ TEST(Analysis, MemoryRisesAndReturnsToItsBase) {
   for (const PipelineShape &shape : shapes()) {
     Plan plan = makePipeline(shape);
     Simulation run = simulate(plan);
-    std::vector<MemoryCurve> curves = memoryOverTime(plan, run.records);
+    std::vector<MemoryCurve> curves = memoryCurves(plan, run.records);
     for (int32_t rank = 0; rank < plan.numRanks(); ++rank) {
       const MemoryCurve &curve = curves[rank];
       const Role &role = plan.roles[plan.roleOf(rank)];
       Bytes base = 0;
       for (const Pool &pool : role.pools)
         if (pool.kind == PoolKind::Weights ||
-            pool.kind == PoolKind::Gradients || pool.kind == PoolKind::Loss ||
-            pool.kind == PoolKind::Workspace)
+            pool.kind == PoolKind::Gradients || pool.kind == PoolKind::Loss)
           base += pool.bytes();
       EXPECT_EQ(curve.base, base);
       ASSERT_FALSE(curve.points.empty());
@@ -236,7 +235,7 @@ TEST(Analysis, MemoryOfTheMiddleStage) {
     Plan plan = makePipeline(shape);
     Simulation run = simulate(plan);
     Bytes slot = alignUp(plan.channels[0].bytes);
-    MemoryCurve curve = memoryOverTime(plan, run.records)[1];
+    MemoryCurve curve = memoryCurves(plan, run.records)[1];
     EXPECT_EQ(curve.peak - curve.base, slot * (oneFOneB ? 5 : 10));
   }
 }

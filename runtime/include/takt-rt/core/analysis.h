@@ -32,7 +32,7 @@ struct MemoryPoint {
 
 struct MemoryCurve {
   /// Held from before the step to after it: weights, gradients, optimizer
-  /// state, losses, workspace.
+  /// state, losses.
   Bytes base = 0;
   Bytes peak = 0;
   Nanos peakAt = 0; ///< when the peak is first reached
@@ -41,12 +41,12 @@ struct MemoryCurve {
 };
 
 /// One curve a rank. A slot of a pool is held for a micro-batch from the begin
-/// of the first record that touches it to the end of the last one. A transfer's
-/// buffer counts from when data begins to move. Pools that no kernel names (of
-/// layers known by costs only) are held from the F to the end of the backward,
-/// or to or from the transfer they serve.
-std::vector<MemoryCurve> memoryOverTime(const Plan &plan,
-                                        const std::vector<Record> &records);
+/// of the first record that touches it to the end of the last one, a workspace
+/// for a call. A transfer's buffer counts from when data begins to move. Pools
+/// that no kernel names (of layers known by costs only) are held from the F to
+/// the end of the backward, or to or from the transfer they serve.
+std::vector<MemoryCurve> memoryCurves(const Plan &plan,
+                                      const std::vector<Record> &records);
 
 //===----------------------------------------------------------------------===//
 // Time

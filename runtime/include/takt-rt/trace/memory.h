@@ -13,22 +13,17 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "takt-rt/core/analysis.h"
 #include "takt-rt/trace/runs.h"
 
 #include <vector>
 
 namespace takt::rt {
 
-/// From `time` on, until the next point.
-struct MemoryPoint {
-  Nanos time = 0;
-  Bytes bytes = 0;
-};
-
 /// The pools of a role that an instruction touches, ascending, each once.
 std::vector<uint16_t> touchedPools(const Role &role, const Instr &instr);
 
-/// Of each rank, times ascending and different, the first at 0, neighbours with
+/// `memoryCurves` without their figures. Of each rank, times ascending and different, the first at 0, neighbours with
 /// different bytes. A rank without records has its persistent bytes only.
 std::vector<std::vector<MemoryPoint>>
 memoryOverTime(const Plan &plan, const std::vector<Record> &run);
