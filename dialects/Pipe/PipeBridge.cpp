@@ -83,6 +83,40 @@ ClusterOp pipe::importCluster(const ClusterSpec &cluster,
                               : builder.getStringAttr(cluster.network));
 }
 
+void pipe::importConstraints(const std::vector<ConstraintSpec> &constraints,
+                             mlir::OpBuilder &builder) {
+  for (const ConstraintSpec &constraint : constraints) {
+    mlir::Location loc = builder.getUnknownLoc();
+    if (!constraint.loc.file.empty())
+      loc = mlir::FileLineColLoc::get(builder.getContext(), constraint.loc.file,
+                                      constraint.loc.line,
+                                      constraint.loc.column);
+    const llvm::SmallVector<llvm::StringRef> names(constraint.names.begin(),
+                                                   constraint.names.end());
+    ConstraintOp::create(
+        builder, loc,
+        builder.getStringAttr(constraintKindName(constraint.kind)),
+        builder.getStrArrayAttr(names),
+        builder.getI64IntegerAttr(constraint.number));
+  }
+}
+
+std::vector<ConstraintSpec> pipe::exportConstraints(mlir::ModuleOp module) {
+  std::vector<ConstraintSpec> constraints;
+  for (ConstraintOp op : module.getOps<ConstraintOp>()) {
+    ConstraintSpec constraint;
+    constraint.kind = *parseConstraintKind(op.getKind().str()); // verified
+    for (auto name : op.getLayers().getAsRange<mlir::StringAttr>())
+      constraint.names.push_back(name.str());
+    constraint.number = op.getNumber();
+    if (auto loc = mlir::dyn_cast<mlir::FileLineColLoc>(op.getLoc()))
+      constraint.loc = {loc.getFilename().str(), int(loc.getLine()),
+                        int(loc.getColumn())};
+    constraints.push_back(std::move(constraint));
+  }
+  return constraints;
+}
+
 rt::Link pipe::exportLink(LinkAttr link) {
   if (!link)
     return {};

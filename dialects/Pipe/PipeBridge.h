@@ -43,6 +43,13 @@ ClusterOp importCluster(const ClusterSpec &cluster, mlir::OpBuilder &builder);
 std::optional<PartitionCluster> exportPartitionCluster(ClusterOp cluster,
                                                        std::string &error);
 
+/// Builds a `pipe.constraint` for each, at the builder's insertion point, with
+/// the place of its line.
+void importConstraints(const std::vector<ConstraintSpec> &constraints,
+                       mlir::OpBuilder &builder);
+/// The constraints of a module, in order.
+std::vector<ConstraintSpec> exportConstraints(mlir::ModuleOp module);
+
 /// What a library needs of a link class; of none, a free link without a name.
 rt::Link exportLink(LinkAttr link);
 

@@ -38,6 +38,8 @@ namespace takt::pipe {
 /// and "gave up" from "bad input" by them.
 constexpr llvm::StringLiteral kInfeasibleAttr = "takt.infeasible";
 constexpr llvm::StringLiteral kLimitReachedAttr = "takt.limit_reached";
+/// On a program: makespan, bound, method and work of a searched schedule.
+constexpr llvm::StringLiteral kSearchAttr = "takt.search";
 
 /// Something a second: FLOP or bytes. Printed as a whole number where it is
 /// one, otherwise as the shortest decimal that reads back to the same bits.

@@ -68,6 +68,34 @@ def Pipe_ClusterOp : Pipe_Op<"cluster", [Symbol]> {
 }
 
 //===----------------------------------------------------------------------===//
+// Side constraints
+//===----------------------------------------------------------------------===//
+
+def Pipe_ConstraintOp : Pipe_Op<"constraint"> {
+  let summary = "a demand that stage assignment keeps";
+  let description = [{
+    Stands beside graph and cluster. The kinds are `keep_together`, `keep_apart`,
+    `no_cut_after`, `no_cut_before` and `pin`, which speak of `layers` (a block's
+    name stands for all layers in it), and `stages`, `max_stages`,
+    `headroom_bytes` and `headroom_ppm`. `number` is a stage, a count of stages,
+    bytes or millionths of a device's memory. The location of the op is that of
+    the line which a message about it has to name.
+
+    ```mlir
+    pipe.constraint "keep_apart" ["tok", "head"]
+    pipe.constraint "pin" ["h.3"] number 1
+    ```
+  }];
+  let arguments = (ins
+    StrAttr:$kind,
+    StrArrayAttr:$layers,
+    DefaultValuedAttr<I64Attr, "0">:$number
+  );
+  let assemblyFormat = "$kind $layers (`number` $number^)? attr-dict";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
 // Program
 //===----------------------------------------------------------------------===//
 

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "Model/ModelBridge.h"
 #include "Pipe/PipeDialect.h"
+#include "takt/Partition/Constraints.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallSet.h"
@@ -26,6 +27,42 @@ using takt::CommAction;
 using takt::CommKind;
 using takt::Layer;
 namespace model = takt::model;
+
+//===----------------------------------------------------------------------===//
+// Side constraints
+//===----------------------------------------------------------------------===//
+
+LogicalResult ConstraintOp::verify() {
+  using takt::ConstraintKind;
+  const auto kind = takt::parseConstraintKind(getKind().str());
+  if (!kind)
+    return emitOpError() << "is of the unknown kind '" << getKind() << "'";
+  const size_t layers = getLayers().size();
+  size_t least = 0, most = 0;
+  switch (*kind) {
+  case ConstraintKind::KeepTogether:
+    least = 1;
+    most = layers;
+    break;
+  case ConstraintKind::KeepApart:
+    least = 2;
+    most = layers;
+    break;
+  case ConstraintKind::NoCutAfter:
+  case ConstraintKind::NoCutBefore:
+  case ConstraintKind::Pin:
+    least = most = 1;
+    break;
+  default:
+    break;
+  }
+  if (layers < least || layers > most)
+    return emitOpError() << "of kind '" << getKind() << "' names " << layers
+                         << " layers";
+  if (int64_t(getNumber()) < 0)
+    return emitOpError() << "has a negative number";
+  return success();
+}
 
 //===----------------------------------------------------------------------===//
 // Cluster

@@ -69,6 +69,7 @@ ExitCode Compiler::import() {
   mlir::OpBuilder builder(&context);
   builder.setInsertionPointToStart(module->getBody());
   pipe::importCluster(cluster, builder);
+  pipe::importConstraints(model.constraints, builder);
   inputHash = hashInputs();
   return ExitCode::Done;
 }
@@ -131,12 +132,14 @@ ExitCode Compiler::runPasses() {
   assign.cuts.assign(cuts.begin(), cuts.end());
   assign.schedulePolicy = options.schedule == "gpipe" ? "gpipe" : "1f1b";
   assign.workLimit = options.workLimit;
+  assign.dumpSmt2 = options.dumpSmt2;
   if ((code = runPass(createAssignStagesPass(assign))) != ExitCode::Done ||
       (code = level(EmitKind::Plan, "3-stages.mlir")) != ExitCode::Done)
     return code;
 
   SchedulePassOptions schedule;
   schedule.schedule = options.schedule;
+  schedule.dumpSmt2 = options.dumpSmt2;
   if ((code = runPass(createSchedulePass(schedule))) != ExitCode::Done ||
       (code = level(EmitKind::Pipe, "4-pipe.mlir")) != ExitCode::Done)
     return code;

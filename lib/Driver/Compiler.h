@@ -52,6 +52,7 @@ private:
   rt::ExitCode write(const std::string &path, const std::string &content);
   rt::ExitCode emitPlan();
   void report();
+  std::string searchReport();
 
   rt::ExitCode fail(const std::string &message,
                     rt::ExitCode code = rt::ExitCode::BadInput);

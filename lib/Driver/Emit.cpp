@@ -10,6 +10,9 @@
 //===----------------------------------------------------------------------===//
 #include "Compiler.h"
 
+#include "Pipe/PipeBridge.h"
+#include "takt/Support/Quantity.h"
+
 #include "takt-rt/core/file.h"
 #include "takt-rt/core/summary.h"
 #include "takt-rt/core/text.h"
@@ -117,11 +120,33 @@ ExitCode Compiler::emitPlan() {
   return write(path.empty() ? "-" : path, out.str());
 }
 
+/// What is proven of a searched schedule.
+std::string Compiler::searchReport() {
+  std::string error;
+  auto parts = pipe::findProgram(*module, error);
+  if (!parts)
+    return {};
+  auto found =
+      parts->program->getAttrOfType<mlir::DictionaryAttr>(pipe::kSearchAttr);
+  if (!found)
+    return {};
+  auto number = [&](llvm::StringRef key) {
+    return found.getAs<mlir::IntegerAttr>(key).getInt();
+  };
+  const int64_t makespan = number("makespan_ns"), bound = number("bound_ns");
+  return fmt::format(
+      "schedule {}: actions take {}, bound {}, gap {:.2f} % ({}, solver work "
+      "{})\n",
+      options.schedule, formatTime(makespan), formatTime(bound),
+      100.0 * double(makespan - bound) / double(makespan),
+      found.getAs<mlir::StringAttr>("method").getValue().str(), number("work"));
+}
+
 void Compiler::report() {
   if (options.json) {
     std::cout << rt::toJson(rt::summarize(plan));
     return;
   }
   if (!options.quiet)
-    std::cerr << rt::printText(rt::summarize(plan));
+    std::cerr << rt::printText(rt::summarize(plan)) << searchReport();
 }

@@ -17,7 +17,7 @@ using namespace takt;
 
 const std::vector<KeyTable> &takt::modelKeys() {
   static const std::vector<KeyTable> tables = {
-      {"file", {"schema_version", "model", "training", "data"}},
+      {"file", {"schema_version", "model", "training", "data", "placement"}},
       {"model", {"name", "inputs", "layers"}},
       {"input", {"shape", "dtype", "classes"}},
       {"layer",
@@ -48,6 +48,11 @@ const std::vector<KeyTable> &takt::modelKeys() {
       {"learning_rate_schedule",
        {"kind", "warmup_steps", "total_steps", "minimum"}},
       {"data", {"kind"}},
+      {"placement", {"constraints"}},
+      {"constraint",
+       {"keep_together", "keep_apart", "no_cut_after", "no_cut_before", "pin",
+        "stages", "max_stages", "memory_headroom"}},
+      {"pin", {"layer", "stage"}},
   };
   return tables;
 }

@@ -135,6 +135,10 @@ private:
   bool lossReported = false;
 };
 
+/// `placement:` of a model file, whose layers must have been read.
+void readPlacement(Reader &reader, const YamlNode &node, SourceLoc place,
+                   ModelSpec &spec);
+
 /// `training:` of a model file.
 void readTraining(Reader &reader, const YamlNode &node, SourceLoc place,
                   ModelSpec &spec);

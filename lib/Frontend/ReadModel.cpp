@@ -160,6 +160,10 @@ std::optional<ModelSpec> takt::readModelText(const std::string &file,
   layers.checkWhole();
   if (diags.errorCount() != before)
     return std::nullopt;
+  if (const YamlNode *placement = top.find("placement"))
+    readPlacement(reader, *placement, top.keyLoc("placement"), spec);
+  if (diags.errorCount() != before)
+    return std::nullopt;
   return spec;
 }
 

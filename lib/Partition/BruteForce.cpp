@@ -73,6 +73,8 @@ private:
       return;
     if (problem.useAllDevices && devices != problem.cluster.devices)
       return;
+    if (!keepsSideConstraints())
+      return;
     evaluate(problem, current);
     ++work;
     for (const StageChoice &stage : current.stages)
@@ -86,6 +88,23 @@ private:
     best->bound = best->objective;
     best->method = "brute force";
     best->work = work;
+  }
+
+  bool holds(size_t stage, int64_t segment) const {
+    return segment >= current.stages[stage].begin &&
+           segment < current.stages[stage].end;
+  }
+
+  bool keepsSideConstraints() const {
+    for (size_t s = 0; s < current.stages.size(); ++s) {
+      for (const SegmentPair &pair : problem.apart)
+        if (holds(s, pair.first) && holds(s, pair.second))
+          return false;
+      for (const StagePin &pin : problem.pins)
+        if (holds(s, pin.segment) && int64_t(s) != pin.stage)
+          return false;
+    }
+    return true;
   }
 
   const PartitionProblem &problem;

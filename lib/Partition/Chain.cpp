@@ -18,6 +18,7 @@ namespace takt::partition {
 
 Chain::Chain(const PartitionProblem &problem) : source(problem) {
   buildGroups();
+  buildSideConstraints();
   buildOptions();
   buildSums();
   buildTransfers();
@@ -37,6 +38,29 @@ void Chain::buildGroups() {
     exact = std::min<int64_t>(source.stages, 1 << 30);
   }
   firstSegment.push_back(segments);
+}
+
+void Chain::buildSideConstraints() {
+  auto groupOf = [&](int64_t segment) {
+    return int32_t(std::upper_bound(firstSegment.begin(), firstSegment.end(),
+                                    int32_t(segment)) -
+                   firstSegment.begin()) -
+           1;
+  };
+  reach.assign(size() + 1, size());
+  for (const SegmentPair &pair : source.apart) {
+    int32_t &furthest = reach[groupOf(pair.first)];
+    furthest = std::min(furthest, groupOf(pair.second));
+  }
+  for (int32_t g = size() - 1; g >= 0; --g)
+    reach[g] = std::min(reach[g], reach[g + 1]);
+  for (const StagePin &pin : source.pins)
+    pins.emplace_back(groupOf(pin.segment), pin.stage);
+  std::sort(pins.begin(), pins.end());
+  for (int32_t g = 0; g <= size(); ++g)
+    firstPin.push_back(
+        std::lower_bound(pins.begin(), pins.end(), std::make_pair(g, int64_t(0))) -
+        pins.begin());
 }
 
 void Chain::buildOptions() {
@@ -177,6 +201,8 @@ Bytes Chain::baseMemory(int32_t begin, int32_t end, int32_t option) const {
 }
 
 int64_t Chain::maxInFlight(int32_t begin, int32_t end, int32_t option) const {
+  if (end > reach[begin])
+    return 0;
   if (!memoryLimited())
     return microBatches();
   const Bytes left = source.cluster.memory - baseMemory(begin, end, option);
@@ -187,6 +213,8 @@ int64_t Chain::maxInFlight(int32_t begin, int32_t end, int32_t option) const {
 }
 
 bool Chain::neverFits(int32_t begin, int32_t end, int32_t option) const {
+  if (end > reach[begin])
+    return true;
   // Buffers at the ends are left out: a wider stage has other ends.
   return memoryLimited() &&
          stateSums[end] - stateSums[begin] + workspace(begin, end, option) +
@@ -203,7 +231,8 @@ Score Chain::score(const Stages &stages) const {
     const Stage &stage = stages[s];
     const int64_t own = replicas(stage.option);
     if (maxInFlight(stage.begin, stage.end, stage.option) <
-        inFlight(count - s - 1))
+            inFlight(count - s - 1) ||
+        !admits(stage.begin, stage.end, int32_t(s)))
       return score;
     const Nanos time = this->time(stage.begin, stage.end, stage.option);
     Nanos across = 0;

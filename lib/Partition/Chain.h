@@ -10,6 +10,11 @@
 // solver speaks of groups. Time, memory and all-reduce of any stage, a range of
 // groups, take constant time.
 //
+// Side constraints. Segments to be kept apart bound how far a stage may reach,
+// which is asked wherever memory is. Pins speak of a stage's number, which a
+// search from the end of the chain knows only where the number of stages is
+// given: solvePartition tries one after the other.
+//
 // Positions. Stages use devices in order, so whether a stage or a boundary
 // crosses nodes depends only on the position of its first device modulo
 // `period`. The period is 1 where positions do not matter: one node, or nodes
@@ -22,6 +27,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace takt::partition {
 
@@ -108,13 +114,25 @@ public:
   }
   bool fits(int32_t begin, int32_t end, int32_t option,
             int64_t inFlight) const {
-    return !memoryLimited() ||
-           memory(begin, end, option, inFlight) <= source.cluster.memory;
+    return end <= reach[begin] &&
+           (!memoryLimited() ||
+            memory(begin, end, option, inFlight) <= source.cluster.memory);
   }
-  /// Most micro-batches in flight that fit; 0: none, microBatches(): any.
+  /// Most micro-batches in flight that fit; 0: none (the stage does not fit, or
+  /// holds what must be kept apart), microBatches(): any.
   int64_t maxInFlight(int32_t begin, int32_t end, int32_t option) const;
   /// Whether neither this stage nor any wider one around it fits.
   bool neverFits(int32_t begin, int32_t end, int32_t option) const;
+
+  /// Whether stage number `index` may hold these groups. Only with
+  /// `exactStages()` does a search know the index.
+  bool hasPins() const { return !pins.empty(); }
+  bool admits(int32_t begin, int32_t end, int32_t index) const {
+    for (size_t p = firstPin[begin]; p < firstPin[end]; ++p)
+      if (pins[p].second != index)
+        return false;
+    return true;
+  }
 
   int32_t period() const { return positionPeriod; }
   /// Whether `count` devices from `position` on cross a node boundary.
@@ -133,6 +151,7 @@ public:
 private:
   void buildGroups();
   void buildOptions();
+  void buildSideConstraints();
   void buildSums();
   void buildTransfers();
   Bytes share(int32_t boundary, int32_t option) const {
@@ -148,6 +167,9 @@ private:
   const PartitionProblem &source;
   std::vector<int32_t> firstSegment;
   std::vector<int32_t> counts, sourceOption;
+  std::vector<int32_t> reach; ///< by first group: the furthest end of a stage
+  std::vector<std::pair<int32_t, int64_t>> pins; ///< group, stage; ascending
+  std::vector<size_t> firstPin; ///< by group: its first in `pins`
   int32_t deviceLimit = 0, exact = 0, most = 0;
   int32_t positionPeriod = 1;
   bool oneNode = true;

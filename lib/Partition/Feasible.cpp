@@ -116,7 +116,9 @@ private:
   }
 
   bool fits(int32_t count, int32_t begin, int32_t end, int32_t option) const {
-    return chain.fits(begin, end, option, chain.inFlight(count - 1));
+    return chain.fits(begin, end, option, chain.inFlight(count - 1)) &&
+           (chain.exactStages() == 0 || !chain.hasPins() ||
+            chain.admits(begin, end, chain.exactStages() - count));
   }
 
   void fill(int32_t count, int32_t begin) {

@@ -195,7 +195,9 @@ void LabelSearch::extend(std::vector<Bundle> &found, int32_t at,
       work->done += bundle->labels.size();
       for (const int32_t id : bundle->labels) {
         const Label &behind = labels[id];
-        if (chain.inFlight(behind.count) > held)
+        if (chain.inFlight(behind.count) > held ||
+            (chain.hasPins() &&
+             !chain.admits(begin, at, chain.exactStages() - behind.count - 1)))
           continue;
         Label label;
         label.sum = behind.sum + time + bundle->across;

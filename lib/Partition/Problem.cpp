@@ -137,6 +137,15 @@ std::optional<std::string> PartitionProblem::check() const {
                          replicaOptions[i], replicaOptions[i - 1]);
   if (stages < 0 || maxStages < 0)
     return "a number of stages is negative";
+  const int64_t count = segments.size();
+  for (const SegmentPair &pair : apart)
+    if (pair.first < 0 || pair.second < pair.first || pair.second >= count)
+      return fmt::format("segments {} and {} cannot be kept apart, there are {}",
+                         pair.first, pair.second, count);
+  for (const StagePin &pin : pins)
+    if (pin.segment < 0 || pin.segment >= count || pin.stage < 0)
+      return fmt::format("segment {} of {} cannot be pinned to stage {}",
+                         pin.segment, count, pin.stage);
   if (auto fault = checkSizes(*this))
     return fault;
   if (auto fault = checkMagnitudes(*this))

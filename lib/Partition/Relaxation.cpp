@@ -117,7 +117,8 @@ void Relaxation::suffixByStages(WorkMeter &meter) {
         const Candidate *last = endOf(end, o);
         meter.done += last - beginOf(end, o);
         for (const Candidate *c = beginOf(end, o); c != last; ++c)
-          if (chain.inFlight(count - 1) <= c->held)
+          if (chain.inFlight(count - 1) <= c->held &&
+              chain.admits(c->begin, end, layers - count))
             own[c->begin] = std::min(own[c->begin], rest + chain.replicas(o));
       }
     }
@@ -188,6 +189,8 @@ void Relaxation::fillPrefix(int32_t layer, int32_t end, WorkMeter &meter) {
     const Nanos across = leastTransfer(end, o);
     const int32_t count = chain.replicas(o);
     for (const Candidate *c = beginOf(end, o); c != endOf(end, o); ++c) {
+      if (exact && !chain.admits(c->begin, end, layer - 1))
+        continue;
       const int32_t from =
           count + first[previous * (chain.size() + 1) + c->begin];
       const int32_t last = largestIndex(layer, end, c->held);
@@ -250,6 +253,7 @@ Stage Relaxation::lastStage(int32_t layer, int32_t end, int32_t count) const {
     for (const Candidate *c = beginOf(end, o); c != endOf(end, o); ++c) {
       const int32_t rest = count - chain.replicas(o);
       if (rest >= 0 && count <= largestIndex(layer, end, c->held) &&
+          (!exact || chain.admits(c->begin, end, layer - 1)) &&
           table[index(previous, c->begin, rest)] + c->time +
                   leastTransfer(end, o) ==
               table[index(layer, end, count)])

@@ -23,13 +23,12 @@ using namespace partition;
 /// An explanation that takes longer leaves ways out unsaid.
 static constexpr int64_t kExplainWork = int64_t(1) << 30;
 
-PartitionResult solvePartition(const PartitionProblem &problem,
-                               int64_t workLimit) {
+namespace {
+
+/// The number of stages is given, or does not matter to the side constraints.
+PartitionResult solveOnce(const PartitionProblem &problem, int64_t workLimit,
+                          bool mayExplain) {
   PartitionResult result;
-  if (auto fault = problem.check()) {
-    result.infeasible.reason = *fault;
-    return result;
-  }
   const Chain chain(problem);
   // The heuristics may take half of the work, so that bounds get the rest.
   WorkMeter meter{0, workLimit / 2};
@@ -47,7 +46,8 @@ PartitionResult solvePartition(const PartitionProblem &problem,
     }
     if (answer == Answer::No) {
       WorkMeter rest{0, std::min(workLimit, kExplainWork)};
-      result.infeasible = explain(problem, rest);
+      if (mayExplain)
+        result.infeasible = explain(problem, rest);
       return result;
     }
   }
@@ -64,6 +64,104 @@ PartitionResult solvePartition(const PartitionProblem &problem,
   else
     result.partition->method = problem.cuts ? "given cuts" : "exact";
   return result;
+}
+
+/// Numbers of stages that have to be tried one by one: those that pins leave,
+/// if they are free.
+std::vector<int64_t> countsToTry(const PartitionProblem &problem) {
+  if (problem.pins.empty() || problem.cuts || problem.stages != 0)
+    return {problem.stages};
+  int64_t least = 1;
+  for (const StagePin &pin : problem.pins)
+    least = std::max(least, pin.stage + 1);
+  std::vector<int64_t> counts;
+  const Chain chain(problem);
+  for (int64_t count = least; count <= chain.maxStages(); ++count)
+    counts.push_back(count);
+  return counts;
+}
+
+/// What is infeasible with side constraints but not without is no matter of
+/// memory or devices.
+Infeasible explainAll(const PartitionProblem &problem, int64_t workLimit) {
+  PartitionProblem plain = problem;
+  plain.apart.clear();
+  plain.pins.clear();
+  WorkMeter rest{0, std::min(workLimit, kExplainWork)};
+  Stages stages;
+  if (findFeasible(Chain(plain), rest, stages) == Answer::Yes)
+    return {"no assignment keeps all side constraints", {}};
+  return explain(plain, rest);
+}
+
+} // namespace
+
+PartitionResult solvePartition(const PartitionProblem &problem,
+                               int64_t workLimit) {
+  PartitionResult best;
+  if (auto fault = problem.check()) {
+    best.infeasible.reason = *fault;
+    return best;
+  }
+  const bool plain = problem.apart.empty() && problem.pins.empty();
+  const std::vector<int64_t> counts = countsToTry(problem);
+  if (plain)
+    return solveOnce(problem, workLimit, true);
+  int64_t work = 0;
+  Nanos bound = kNever;
+  for (const int64_t count : counts) {
+    PartitionProblem one = problem;
+    one.stages = count;
+    // Every count gets an equal share of what is left.
+    const int64_t left = workLimit - work;
+    PartitionResult found = solveOnce(
+        one, std::max<int64_t>(1, left / (counts.back() - count + 1)), false);
+    if (found.outOfWork) {
+      bound = 0; // nothing is known of this number of stages
+      best.outOfWork = !best.partition;
+      if (best.outOfWork)
+        best.infeasible = found.infeasible;
+    }
+    if (!found.partition)
+      continue;
+    best.outOfWork = false;
+    work += found.partition->work;
+    bound = std::min(bound, found.partition->bound);
+    if (!best.partition ||
+        found.partition->objective < best.partition->objective)
+      best.partition = std::move(found.partition);
+  }
+  if (best.partition) {
+    best.partition->work = work;
+    best.partition->bound = bound;
+    if (bound < best.partition->objective)
+      best.partition->method = "heuristic (work limit)";
+  } else if (!best.outOfWork) {
+    best.infeasible = explainAll(problem, workLimit);
+  }
+  return best;
+}
+
+Feasibility partitionFeasible(const PartitionProblem &problem,
+                              int64_t workLimit) {
+  if (problem.check())
+    return Feasibility::No;
+  WorkMeter meter{0, workLimit};
+  for (const int64_t count : countsToTry(problem)) {
+    PartitionProblem one = problem;
+    one.stages = count;
+    const Chain chain(one);
+    Stages stages;
+    switch (findFeasible(chain, meter, stages)) {
+    case Answer::Yes:
+      return Feasibility::Yes;
+    case Answer::OutOfWork:
+      return Feasibility::Unknown;
+    case Answer::No:
+      break;
+    }
+  }
+  return Feasibility::No;
 }
 
 } // namespace takt

@@ -32,6 +32,8 @@ public:
       return fault;
     if (auto fault = checkWishes())
       return fault;
+    if (auto fault = checkSideConstraints())
+      return fault;
     if (auto fault = checkDevices())
       return fault;
     for (int64_t s = 0; s < stages; ++s)
@@ -94,6 +96,25 @@ private:
       if (problem.replicas && replicas(s) != *problem.replicas)
         return fmt::format("stage {} has {} replicas where {} were asked for",
                            s, replicas(s), *problem.replicas);
+    return std::nullopt;
+  }
+
+  std::optional<std::string> checkSideConstraints() const {
+    std::vector<int64_t> stageOf;
+    for (int64_t s = 0; s < stages; ++s)
+      stageOf.insert(stageOf.end(), at(s).end - at(s).begin, s);
+    for (const SegmentPair &pair : problem.apart)
+      if (stageOf[pair.first] == stageOf[pair.second])
+        return fmt::format("stage {} holds segments '{}' and '{}', which must "
+                           "be kept apart",
+                           stageOf[pair.first],
+                           problem.segments[pair.first].name,
+                           problem.segments[pair.second].name);
+    for (const StagePin &pin : problem.pins)
+      if (stageOf[pin.segment] != pin.stage)
+        return fmt::format("segment '{}' lies in stage {}, it is pinned to {}",
+                           problem.segments[pin.segment].name,
+                           stageOf[pin.segment], pin.stage);
     return std::nullopt;
   }
 

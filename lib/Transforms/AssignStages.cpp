@@ -16,7 +16,8 @@
 #include "Model/ModelBridge.h"
 #include "Pipe/PipeBridge.h"
 #include "takt/Cost/Cost.h"
-#include "takt/Partition/Problem.h"
+#include "takt/Partition/Constraints.h"
+#include "takt/Support/Quantity.h"
 
 #include <limits>
 #include <numeric>
@@ -59,6 +60,8 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
                                   PartitionProblem &problem);
   llvm::LogicalResult reportNone(model::GraphOp graph,
                                  const PartitionResult &result);
+  llvm::LogicalResult reportClash(const std::vector<SideConstraint> &constraints,
+                                  const ClashReport &clash);
   void write(model::GraphOp graph, pipe::ClusterOp cluster, const Graph &layers,
              const std::vector<Segment> &segments, const CostTable &costs,
              const PartitionProblem &problem, const Partition &partition);
@@ -104,6 +107,52 @@ llvm::LogicalResult AssignStages::reportNone(model::GraphOp graph,
   return diag;
 }
 
+/// Each clash at the lines it is made of, then the way out at the line to
+/// change.
+llvm::LogicalResult
+AssignStages::reportClash(const std::vector<SideConstraint> &constraints,
+                          const ClashReport &clash) {
+  std::vector<mlir::Location> places;
+  for (pipe::ConstraintOp op : getOperation().getOps<pipe::ConstraintOp>())
+    places.push_back(op.getLoc());
+  std::string facts;
+  for (const std::string &fact : clash.facts)
+    facts += (facts.empty() ? " with " : " and ") + fact;
+  for (size_t c = 0; c < clash.cores.size(); ++c) {
+    const std::vector<int32_t> &core = clash.cores[c];
+    const std::string first = "'" + toYaml(constraints[core.front()]) + "'";
+    std::string message = "no stages fit: " + first + " cannot be kept";
+    if (core.size() > 1)
+      message = "no stages fit: " + first + " contradicts " +
+                std::to_string(core.size() - 1) + " other " +
+                (core.size() == 2 ? "constraint" : "constraints");
+    if (c == 0) {
+      message += facts;
+      getOperation()->setAttr(pipe::kInfeasibleAttr,
+                              mlir::StringAttr::get(&getContext(), message));
+    }
+    mlir::InFlightDiagnostic diag =
+        mlir::emitError(places[core.front()]) << message;
+    for (size_t i = 1; i < core.size(); ++i)
+      diag.attachNote(places[core[i]])
+          << "with '" << toYaml(constraints[core[i]]) << "'";
+    if (c + 1 < clash.cores.size())
+      continue;
+    for (size_t r = 0; r < clash.reliefs.size(); ++r) {
+      const Relief &relief = clash.reliefs[r];
+      mlir::Diagnostic &note = diag.attachNote(places[relief.constraint]);
+      note << (r == 0 ? "cheapest way out: " : "and ");
+      if (relief.replacement)
+        note << "change it to '" << toYaml(*relief.replacement) << "'";
+      else
+        note << "remove '" << toYaml(constraints[relief.constraint]) << "'";
+      if (r + 1 == clash.reliefs.size())
+        note << "; a step then takes " << formatTime(clash.objective);
+    }
+  }
+  return failure();
+}
+
 llvm::LogicalResult AssignStages::assign() {
   ModuleOp module = getOperation();
   FailureOr<model::GraphOp> graph = findOnly<model::GraphOp>(module);
@@ -128,10 +177,24 @@ llvm::LogicalResult AssignStages::assign() {
       layers, segments, model::exportTraining(*graph), *costs, *devices);
   if (failed(readOptions(*graph, problem)))
     return failure();
-  PartitionResult result = solvePartition(problem, workLimit);
+  std::optional<std::vector<SideConstraint>> constraints = sideConstraints(
+      layers, segments, pipe::exportConstraints(module), error);
+  if (!constraints)
+    return graph->emitError() << error;
+  PartitionResult result = solvePartition(problem, *constraints, workLimit);
+  if (!result.partition && !result.outOfWork && !constraints->empty()) {
+    solver::Settings settings;
+    settings.dumpFolder = dumpSmt2;
+    settings.name = "stages";
+    ClashReport clash = explainClash(problem, *constraints, settings);
+    if (!clash.cores.empty())
+      return reportClash(*constraints, clash);
+    result = solvePartition(problem, workLimit); // no matter of constraints
+  }
   if (!result.partition)
     return reportNone(*graph, result);
-  if (std::optional<std::string> fault = verify(problem, *result.partition))
+  if (std::optional<std::string> fault =
+          verify(problem, *constraints, *result.partition))
     return graph->emitError()
            << "the assignment found fails its check: " << *fault;
   write(*graph, *cluster, layers, segments, *costs, problem, *result.partition);

@@ -12,6 +12,8 @@
 //===----------------------------------------------------------------------===//
 #include "takt/Transforms/Passes.h"
 
+#include "SearchedSchedule.h"
+
 #include "Model/ModelBridge.h"
 #include "Pipe/PipeBridge.h"
 #include "takt/Schedule/Schedule.h"
@@ -36,6 +38,7 @@ struct SchedulePass : impl::SchedulePassBase<SchedulePass> {
   }
 
   llvm::LogicalResult run();
+  std::optional<Schedule> search(const pipe::ProgramParts &parts);
   llvm::LogicalResult reportUnknown(pipe::ProgramOp program);
   /// Memory was reckoned for a number of micro-batches: holds the schedule
   /// more?
@@ -45,11 +48,40 @@ struct SchedulePass : impl::SchedulePassBase<SchedulePass> {
 
 } // namespace
 
+/// The shortest schedule; what was proven of it stays on the program.
+std::optional<Schedule>
+SchedulePass::search(const pipe::ProgramParts &parts) {
+  solver::Settings settings;
+  settings.workLimit = searchWork;
+  settings.dumpFolder = dumpSmt2;
+  settings.name = "schedule";
+  std::string error;
+  std::optional<SearchResult> found =
+      searchProgram(parts, schedule, settings, error);
+  pipe::ProgramOp program = parts.program;
+  if (!found) {
+    program.emitError() << error;
+    return std::nullopt;
+  }
+  mlir::Builder builder(&getContext());
+  auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
+  program->setAttr(
+      pipe::kSearchAttr,
+      builder.getDictionaryAttr(
+          {builder.getNamedAttr("bound_ns", number(found->bound)),
+           builder.getNamedAttr("makespan_ns", number(found->makespan)),
+           builder.getNamedAttr("method", builder.getStringAttr(found->method)),
+           builder.getNamedAttr("work", number(found->work))}));
+  return found->schedule;
+}
+
 llvm::LogicalResult SchedulePass::reportUnknown(pipe::ProgramOp program) {
   mlir::InFlightDiagnostic diag = program.emitError()
                                   << "unknown schedule '" << schedule
                                   << "'; known are ";
-  llvm::interleaveComma(scheduleNames(), diag, [&](const std::string &name) {
+  std::vector<std::string> known = scheduleNames();
+  known.insert(known.end(), {"optimal", "optimal-split"});
+  llvm::interleaveComma(known, diag, [&](const std::string &name) {
     diag << "'" << name << "'";
   });
   return diag;
@@ -87,9 +119,16 @@ llvm::LogicalResult SchedulePass::run() {
   problem.microBatches = model::exportTraining(parts->graph).microBatches;
   if (std::optional<std::string> fault = problem.check())
     return program.emitError() << *fault;
-  std::optional<Schedule> found = generateSchedule(schedule, problem);
-  if (!found)
-    return reportUnknown(program);
+  std::optional<Schedule> found;
+  if (isSearchedSchedule(schedule)) {
+    found = search(*parts);
+    if (!found)
+      return mlir::failure();
+  } else {
+    found = generateSchedule(schedule, problem);
+    if (!found)
+      return reportUnknown(program);
+  }
   if (std::optional<std::string> fault = verify(problem, *found))
     return program.emitError()
            << "schedule '" << schedule << "' fails its check: " << *fault;

@@ -90,7 +90,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options,
   app.add_option("--cuts", options.cuts,
                  "layers that begin a stage, e.g. h.2,lnf")
       ->delimiter(',');
-  app.add_option("--schedule", options.schedule, "1f1b or gpipe")
+  app.add_option("--schedule", options.schedule, "1f1b, gpipe, optimal or optimal-split")
       ->default_str("1f1b");
   app.add_option("--profile", options.profile,
                  "measured costs (takt-run --profile); default: roofline");
@@ -99,6 +99,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options,
       ->check(CLI::PositiveNumber);
   app.add_option("--explain", explain, "print why: stages")
       ->check(CLI::IsMember({"stages"}));
+  app.add_option("--dump-smt2", options.dumpSmt2,
+                 "folder that receives what the constraint solver is asked");
   app.add_option("--dump-levels", options.dumpLevels,
                  "folder that receives every level");
   app.add_option("--format", format, "report as text or json")

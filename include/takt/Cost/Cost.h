@@ -14,6 +14,7 @@
 #pragma once
 
 #include "takt/Frontend/Spec.h"
+#include "takt/Partition/Constraints.h"
 #include "takt/Partition/Problem.h"
 
 #include <optional>
@@ -52,6 +53,12 @@ CostTable profileCosts(const Graph &graph, const rt::Training &training,
 
 /// State tensors an optimizer keeps per parameter: 0, 1 or 2.
 int optimizerStates(rt::OptimizerKind kind);
+
+/// Constraints in terms of segments. A sentence in `error` and nothing if one
+/// names no layer of the graph.
+std::optional<std::vector<SideConstraint>>
+sideConstraints(const Graph &graph, const std::vector<Segment> &segments,
+                const std::vector<ConstraintSpec> &specs, std::string &error);
 
 /// The chain problem of a costed graph: times and bytes of each segment. Saved
 /// bytes are an upper bound on what the lowered plan keeps, so that an accepted

@@ -27,6 +27,7 @@ struct CompileOptions {
   std::string output;         ///< "-": standard output; empty: none
   EmitKind emit = EmitKind::Plan;
   std::string dumpLevels; ///< folder that receives every level; empty: none
+  std::string dumpSmt2;   ///< folder for the solver's questions; empty: none
   bool explainStages = false;
   bool json = false;  ///< the report as JSON on standard output
   bool quiet = false; ///< no report

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "takt/Layer/Graph.h"
+#include "takt/Partition/Constraints.h"
 #include "takt/Support/SourceLoc.h"
 
 #include <cstdint>
@@ -75,6 +76,15 @@ enum class DataKind : uint8_t {
   Synthetic, ///< seeded normal values (float) or uniform ids (int)
 };
 
+/// An entry of `placement.constraints`: `names` are layers or blocks that the
+/// model has, `number` as in SideConstraint.
+struct ConstraintSpec {
+  ConstraintKind kind = ConstraintKind::KeepTogether;
+  std::vector<std::string> names;
+  int64_t number = 0;
+  SourceLoc loc;
+};
+
 struct ModelSpec {
   std::string file;
   std::string name;
@@ -82,6 +92,7 @@ struct ModelSpec {
   std::vector<ItemSpec> items;
   rt::Training training;
   DataKind data = DataKind::Text;
+  std::vector<ConstraintSpec> constraints;
   SourceLoc loc;                           ///< of `model:`
   std::map<std::string, SourceLoc> places; ///< dotted key -> where it stands
 };

@@ -61,6 +61,16 @@ enum class InFlightPolicy : uint8_t {
   GPipe,    ///< every stage holds m
 };
 
+/// No stage may hold both; a segment apart from itself is impossible.
+struct SegmentPair {
+  int64_t first = 0, second = 0; ///< first <= second
+};
+
+/// The segment lies in that stage, counted from 0.
+struct StagePin {
+  int64_t segment = 0, stage = 0;
+};
+
 struct PartitionProblem {
   std::vector<SegmentCost> segments;
   PartitionCluster cluster;
@@ -73,6 +83,8 @@ struct PartitionProblem {
   /// replicas are chosen, and `mayCutAfter` is not asked.
   std::optional<std::vector<int64_t>> cuts;
   std::optional<int64_t> replicas; ///< same number for every stage
+  std::vector<SegmentPair> apart;
+  std::vector<StagePin> pins;
   bool useAllDevices = false; ///< the replicas must add up to the device count
 
   /// First fault in the problem, or nothing.
@@ -129,6 +141,11 @@ void evaluate(const PartitionProblem &problem, Partition &partition);
 /// is still proven).
 PartitionResult solvePartition(const PartitionProblem &problem,
                                int64_t workLimit = int64_t(4) << 30);
+
+/// Whether any assignment keeps all limits; much less work than the best one.
+enum class Feasibility { Yes, No, Unknown };
+Feasibility partitionFeasible(const PartitionProblem &problem,
+                              int64_t workLimit = int64_t(1) << 30);
 
 /// All assignments one by one; for tests, up to about 10 segments.
 PartitionResult bruteForcePartition(const PartitionProblem &problem);

@@ -60,12 +60,15 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     one `pipe.program`: stages with layers, replicas, devices, predicted times
     and memory, with the objective and its proven lower bound.
 
+    Every `pipe.constraint` of the module is kept. Where that cannot be, the
+    constraint solver's proof is reduced to a minimal set of them that clash.
+
     Afterwards the stages cover the layers once and in order, and no device is
     used twice. The graph and the cluster stay as they are.
 
     Reports: missing costs; options that contradict each other; unlike nodes;
-    no assignment that fits, with what clashes and the cheapest ways out as
-    notes. In the last case the module gets the attribute `takt.infeasible`, or
+    a constraint on a layer that is not there; no assignment that fits, with what
+    clashes and the cheapest ways out as notes, for constraints at their places. In the last case the module gets the attribute `takt.infeasible`, or
     `takt.limit_reached` when the work limit ended the search without an answer;
     each holds the reason.
   }];
@@ -84,7 +87,9 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
            "Micro-batches in flight that memory must hold: 1f1b or gpipe">,
     Option<"workLimit", "work-limit", "int64_t",
            /*default=*/"int64_t(4) << 30",
-           "Transitions looked at before the best answer so far is taken">
+           "Transitions looked at before the best answer so far is taken">,
+    Option<"dumpSmt2", "dump-smt2", "std::string", /*default=*/"",
+           "Folder that receives what the constraint solver is asked">
   ];
   let dependentDialects = ["::takt::pipe::PipeDialect"];
 }
@@ -94,7 +99,11 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
   let description = [{
     Needs one `pipe.program` with stages (`takt-assign-stages`) and no roles.
 
-    Generates the named schedule for the number of stages and micro-batches,
+    Generates the named schedule for the number of stages and micro-batches (or,
+    for `optimal` and `optimal-split`, searches the shortest one for the times of
+    the stages, holding as many micro-batches as the memory of a device allows;
+    the program's attribute `takt.search` then states makespan, proven bound,
+    method and work),
     checks it with the independent verifier, and writes one `pipe.role` for each
     stage with its list of compute actions (`0F0 0F1 0B0 ...`).
 
@@ -108,7 +117,12 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"\"1f1b\"",
-           "Name of the schedule: gpipe or 1f1b">
+           "Name of the schedule: gpipe, 1f1b, optimal or optimal-split">,
+    Option<"searchWork", "search-work", "int64_t", /*default=*/"40000000",
+           "Work of the constraint solver before the best schedule so far is "
+           "taken">,
+    Option<"dumpSmt2", "dump-smt2", "std::string", /*default=*/"",
+           "Folder that receives what the constraint solver is asked">
   ];
   let dependentDialects = ["::takt::pipe::PipeDialect"];
 }
