@@ -229,6 +229,41 @@ void checkChannels(const Plan &plan, Faults &faults) {
 }
 
 //===----------------------------------------------------------------------===//
+// Resources
+//===----------------------------------------------------------------------===//
+
+void checkResources(const Plan &plan, Faults &faults) {
+  int64_t devices = 0;
+  for (size_t i = 0; i < plan.resources.size(); ++i) {
+    const NodeResources &nodes = plan.resources[i];
+    std::string where = fmt::format("nodes {}: ", i);
+    if (nodes.nodes < 1 || nodes.devices < 1)
+      return faults.add(where, "{} nodes of {} devices", nodes.nodes,
+                        nodes.devices);
+    devices += int64_t(nodes.nodes) * nodes.devices;
+    if (devices > (1 << 24))
+      return faults.add(where, "more than {} devices", 1 << 24);
+    if (nodes.cores < 0 || nodes.copyEngines < 0 || nodes.networkPorts < 0)
+      faults.add(where, "a count is negative");
+    for (double rate : {nodes.memoryBytesPerSecond, nodes.portBytesPerSecond,
+                        nodes.networkBytesPerSecond})
+      if (!std::isfinite(rate) || rate < 0)
+        faults.add(where, "bad bandwidth");
+    if (!(nodes.transferShare >= 0 && nodes.transferShare <= 1))
+      faults.add(where, "a share of {} is not between 0 and 1",
+                 nodes.transferShare);
+  }
+  if (plan.resources.empty() || !faults.list.empty())
+    return;
+  for (const Role &role : plan.roles)
+    for (int32_t device : role.devices)
+      if (device < 0 || device >= devices)
+        return faults.add("role " + quoted(role.name) + ": ",
+                          "device {} is not one of the {} of the nodes", device,
+                          devices);
+}
+
+//===----------------------------------------------------------------------===//
 // Total time
 //===----------------------------------------------------------------------===//
 
@@ -289,6 +324,8 @@ std::vector<std::string> checkStructure(const Plan &plan) {
     checkRanks(plan, faults);
   if (faults.list.empty())
     checkChannels(plan, faults);
+  if (faults.list.empty())
+    checkResources(plan, faults);
   if (faults.list.empty())
     for (size_t i = 0; i < plan.roles.size(); ++i)
       checkRole(plan, i, faults);

@@ -5,205 +5,22 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One heap of completions for all ranks. A completion wakes the ranks it
-// concerns and no others; woken ranks advance until nothing moves, then time
-// goes on to the next completion. No resource is shared, so the order of equal
-// times does not matter to any time; it is fixed anyway, by order of insertion.
+// Equal times are taken in order of insertion, so that the order of records
+// does not depend on the heap.
 //
 //===----------------------------------------------------------------------===//
-#include "takt-rt/core/clock.h"
+#include "virtual_clock.h"
 
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/hang.h"
-#include "takt-rt/core/in_flight.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
-#include <queue>
 
 namespace takt::rt {
 
-namespace {
-
-class Clock;
-
-/// A rank's device: passes everything on to the clock.
-class ClockDevice final : public Device {
-public:
-  ClockDevice(Clock &clock, int32_t rank) : clock(clock), rank(rank) {}
-  void call(int lane, const Procedure &procedure, int32_t microBatch) override;
-  void load(int lane, int32_t microBatch) override;
-  void send(int lane, uint16_t channel, int32_t microBatch) override;
-  void recv(int lane, uint16_t channel, int32_t microBatch) override;
-  void allReduce(int lane, uint16_t group) override;
-  bool done(int lane) override;
-
-private:
-  Clock &clock;
-  int32_t rank;
-};
-
-/// Two ranks that exchange one piece of a channel: each has at most one message
-/// posted, as one lane gives a channel's messages their order.
-struct Pair {
-  struct End {
-    bool posted = false;
-    int lane = 0;
-    int32_t rank = 0;
-    int32_t microBatch = 0;
-  };
-  End ends[2]; ///< receiver, sender
-};
-
-struct ChannelState {
-  Nanos time = 0;
-  std::vector<Pair> pairs;
-  /// Pairs of each replica: [0] by receiver, [1] by sender.
-  std::vector<std::vector<size_t>> pairsOf[2];
-};
-
-struct Member {
-  int32_t rank;
-  int lane;
-};
-
-struct GroupState {
-  Nanos time = 0;
-  std::vector<Member> arrived;
-};
-
-/// The instruction under way on a lane of a rank.
-struct LaneState {
-  size_t pending = 0; ///< parts not complete
-  bool started = false;
-  Nanos begin = 0;
-};
-
-struct Completion {
-  Nanos time;
-  uint64_t order;
-  int32_t rank;
-  int lane;
-  bool operator>(const Completion &o) const {
-    return time != o.time ? time > o.time : order > o.order;
-  }
-};
-
-class Clock {
-public:
-  Clock(const Plan &plan, const SimulateOptions &options);
-  Simulation run();
-
-  void beginTimed(int32_t rank, int lane, Nanos duration);
-  void beginTransfer(int32_t rank, int lane, uint16_t channel,
-                     int32_t microBatch, bool sending);
-  void beginReduce(int32_t rank, int lane, uint16_t group);
-  bool isDone(int32_t rank, int lane) const {
-    return lanes[laneBase[rank] + lane].pending == 0;
-  }
-  void countBusy(int32_t rank, int lane, Nanos duration);
-
-private:
-  void setUpRanks();
-  void setUpChannels();
-  void setUpGroups();
-  void start(int32_t rank, int lane);
-  void finishIn(int32_t rank, int lane, Nanos duration);
-  void finishPart(int32_t rank, int lane);
-  void record(int32_t rank, int lane);
-  void meet(const Channel &channel, ChannelState &state, Pair &pair);
-  void wake(int32_t rank);
-
-  const Plan &plan;
-  const SimulateOptions &options;
-  Simulation result;
-  Nanos now = 0;
-  uint64_t order = 0;
-  std::priority_queue<Completion, std::vector<Completion>,
-                      std::greater<Completion>>
-      completions;
-  std::vector<ClockDevice> devices;
-  std::vector<Interpreter> interpreters;
-  std::vector<int32_t> roleOf;
-  std::vector<size_t> laneBase; ///< of each rank, into `lanes`
-  std::vector<LaneState> lanes;
-  std::vector<ChannelState> channels;
-  std::vector<GroupState> groups;
-  std::vector<std::vector<std::vector<FlightEdge>>> edges; ///< by role
-  std::vector<int32_t> inFlight;
-  std::deque<int32_t> woken;
-  std::vector<bool> isWoken;
-};
-
-//===----------------------------------------------------------------------===//
-// Set-up
-//===----------------------------------------------------------------------===//
-
-Clock::Clock(const Plan &plan, const SimulateOptions &options)
-    : plan(plan), options(options) {
-  setUpRanks();
-  setUpChannels();
-  setUpGroups();
-}
-
-void Clock::setUpRanks() {
-  int32_t ranks = plan.numRanks();
-  devices.reserve(ranks);
-  interpreters.reserve(ranks);
-  size_t instrs = 0;
-  for (const Role &role : plan.roles) {
-    edges.push_back(flightEdges(role));
-    for (const Lane &lane : role.lanes)
-      instrs += lane.instrs.size() * role.replicas;
-  }
-  if (options.keepRecords)
-    result.records.reserve(instrs);
-  for (int32_t rank = 0; rank < ranks; ++rank) {
-    roleOf.push_back(plan.roleOf(rank));
-    laneBase.push_back(lanes.size());
-    lanes.resize(lanes.size() + plan.roles[roleOf.back()].lanes.size());
-    devices.emplace_back(*this, rank);
-    interpreters.emplace_back(plan, rank, devices.back());
-  }
-  result.busy.resize(ranks);
-  result.peakInFlight.resize(ranks);
-  inFlight.resize(ranks);
-  isWoken.resize(ranks);
-}
-
-void Clock::setUpChannels() {
-  for (const Channel &channel : plan.channels) {
-    ChannelState state;
-    state.time = transferTime(plan, channel);
-    const Role &source = plan.roles[channel.srcRole];
-    const Role &destination = plan.roles[channel.dstRole];
-    state.pairsOf[0].resize(destination.replicas);
-    state.pairsOf[1].resize(source.replicas);
-    for (int32_t i = 0; i < source.replicas; ++i) {
-      for (const Piece &piece : transferPieces(plan, channel, true, i)) {
-        state.pairsOf[0][piece.peer - destination.firstRank].push_back(
-            state.pairs.size());
-        state.pairsOf[1][i].push_back(state.pairs.size());
-        state.pairs.emplace_back();
-      }
-    }
-    channels.push_back(std::move(state));
-  }
-}
-
-void Clock::setUpGroups() {
-  for (size_t i = 0; i < plan.groups.size(); ++i) {
-    const Group &group = plan.groups[i];
-    const Role &role = plan.roles[group.role];
-    const Endpoint *end = findEndpoint(role.groups, static_cast<uint16_t>(i));
-    GroupState state;
-    if (end)
-      state.time = allReduceTime(group.link, role.replicas, end->buffer.bytes);
-    groups.push_back(std::move(state));
-  }
-}
+namespace virtual_clock {
 
 //===----------------------------------------------------------------------===//
 // Instructions
@@ -234,6 +51,9 @@ void Clock::record(int32_t rank, int lane) {
   if (options.keepRecords)
     result.records.push_back(
         {rank, static_cast<uint16_t>(lane), instr, state.begin, now});
+  const Lane &code = plan.roles[roleOf[rank]].lanes[lane];
+  if (code.kind == LaneKind::Compute)
+    result.busy[rank] += now - state.begin;
   if (edges[roleOf[rank]][lane][instr] == FlightEdge::End)
     --inFlight[rank];
   result.makespan = std::max(result.makespan, now);
@@ -260,10 +80,63 @@ void Clock::beginTimed(int32_t rank, int lane, Nanos duration) {
   finishIn(rank, lane, duration);
 }
 
-void Clock::countBusy(int32_t rank, int lane, Nanos duration) {
-  const Role &role = plan.roles[roleOf[rank]];
-  if (role.lanes[lane].kind == LaneKind::Compute)
-    result.busy[rank] += duration;
+void Clock::beginCall(int32_t rank, int lane, const Procedure &procedure) {
+  if (!machine.isShared() || procedure.cost == 0)
+    return beginTimed(rank, lane, procedure.cost);
+  lanes[laneBase[rank] + lane].pending = 1;
+  start(rank, lane);
+  move(0, {{{rank, lane}}, machine.ofCall(rank, procedure), procedure.cost});
+}
+
+/// Ends all members after the latency and the time that the data then takes.
+void Clock::move(Nanos latency, Move what) {
+  if (what.wire == 0 || what.uses.empty()) {
+    for (const Member &member : what.members)
+      finishIn(member.rank, member.lane, latency + what.wire);
+    return;
+  }
+  if (latency == 0)
+    return startFlow(std::move(what));
+  int number = static_cast<int>(delayed.size());
+  if (freeDelayed.empty()) {
+    delayed.emplace_back();
+  } else {
+    number = freeDelayed.back();
+    freeDelayed.pop_back();
+  }
+  delayed[number] = std::move(what);
+  completions.push({now + latency, order++, Completion::kLatencyOver, number});
+}
+
+void Clock::startFlow(Move what) {
+  uint32_t flow = sharing.begin(now, what.wire, std::move(what.uses));
+  if (flowMembers.size() <= flow)
+    flowMembers.resize(flow + 1);
+  flowMembers[flow] = std::move(what.members);
+  pushFlowEnds();
+}
+
+void Clock::pushFlowEnds() {
+  for (const Sharing::Change &change : sharing.takeChanges())
+    completions.push({change.end, order++, Completion::kFlowEnds,
+                      static_cast<int>(change.flow), change.stamp});
+}
+
+void Clock::complete(const Completion &next) {
+  if (next.rank >= 0)
+    return finishPart(next.rank, next.lane);
+  if (next.rank == Completion::kLatencyOver) {
+    freeDelayed.push_back(next.lane);
+    return startFlow(std::move(delayed[next.lane]));
+  }
+  auto flow = static_cast<uint32_t>(next.lane);
+  if (!sharing.isCurrent(flow, next.stamp))
+    return;
+  sharing.end(now, flow);
+  pushFlowEnds();
+  std::vector<Member> members = std::move(flowMembers[flow]);
+  for (const Member &member : members)
+    finishPart(member.rank, member.lane);
 }
 
 void Clock::meet(const Channel &channel, ChannelState &state, Pair &pair) {
@@ -277,8 +150,16 @@ void Clock::meet(const Channel &channel, ChannelState &state, Pair &pair) {
     end.posted = false;
     start(end.rank, end.lane);
   }
-  for (const Pair::End &end : pair.ends)
-    finishIn(end.rank, end.lane, state.time);
+  if (!machine.isShared()) {
+    for (const Pair::End &end : pair.ends)
+      finishIn(end.rank, end.lane, state.time);
+    return;
+  }
+  // Pieces that leave or reach a rank together share its port.
+  Nanos latency = channel.link.latency;
+  move(latency, {{{receiver.rank, receiver.lane}, {sender.rank, sender.lane}},
+                 machine.ofPiece(sender.rank, receiver.rank, channel.link),
+                 channel.link.time(pair.bytes) - latency});
 }
 
 void Clock::beginTransfer(int32_t rank, int lane, uint16_t channel,
@@ -309,9 +190,17 @@ void Clock::beginReduce(int32_t rank, int lane, uint16_t group) {
     return;
   for (const Member &member : state.arrived)
     start(member.rank, member.lane);
-  for (const Member &member : state.arrived)
-    finishIn(member.rank, member.lane, state.time);
-  state.arrived.clear();
+  std::vector<Member> members;
+  members.swap(state.arrived);
+  if (!machine.isShared()) {
+    for (const Member &member : members)
+      finishIn(member.rank, member.lane, state.time);
+    return;
+  }
+  const Group &declared = plan.groups[group];
+  Nanos latency = allReduceTime(declared.link, role.replicas, 0);
+  move(latency, {std::move(members), machine.ofAllReduce(declared),
+                 state.time - latency});
 }
 
 //===----------------------------------------------------------------------===//
@@ -334,7 +223,7 @@ Simulation Clock::run() {
     while (!completions.empty() && completions.top().time == now) {
       Completion next = completions.top();
       completions.pop();
-      finishPart(next.rank, next.lane);
+      complete(next);
     }
   }
   std::vector<const Interpreter *> ranks;
@@ -346,9 +235,12 @@ Simulation Clock::run() {
   return std::move(result);
 }
 
+//===----------------------------------------------------------------------===//
+// A rank's device
+//===----------------------------------------------------------------------===//
+
 void ClockDevice::call(int lane, const Procedure &procedure, int32_t) {
-  clock.countBusy(rank, lane, procedure.cost);
-  clock.beginTimed(rank, lane, procedure.cost);
+  clock.beginCall(rank, lane, procedure);
 }
 
 void ClockDevice::load(int lane, int32_t) { clock.beginTimed(rank, lane, 0); }
@@ -367,10 +259,10 @@ void ClockDevice::allReduce(int lane, uint16_t group) {
 
 bool ClockDevice::done(int lane) { return clock.isDone(rank, lane); }
 
-} // namespace
+} // namespace virtual_clock
 
 Simulation simulate(const Plan &plan, const SimulateOptions &options) {
-  return Clock(plan, options).run();
+  return virtual_clock::Clock(plan, options).run();
 }
 
 } // namespace takt::rt

@@ -87,6 +87,7 @@ private:
   Link link(const fb::Link *from);
   Channel channel(const fb::Channel &from);
   Group group(const fb::Group &from);
+  NodeResources nodeResources(const fb::NodeResources &from);
   Pool pool(const fb::Pool &from);
   Procedure procedure(const fb::Procedure &from);
   Lane lane(const fb::Lane &from);
@@ -263,6 +264,20 @@ Channel Decoder::channel(const fb::Channel &from) {
           from.bytes(),      link(from.link())};
 }
 
+NodeResources Decoder::nodeResources(const fb::NodeResources &from) {
+  NodeResources nodes;
+  nodes.nodes = from.nodes();
+  nodes.devices = from.devices();
+  nodes.cores = from.cores();
+  nodes.copyEngines = from.copy_engines();
+  nodes.transferShare = from.transfer_share();
+  nodes.memoryBytesPerSecond = from.memory_bytes_per_second();
+  nodes.portBytesPerSecond = from.port_bytes_per_second();
+  nodes.networkBytesPerSecond = from.network_bytes_per_second();
+  nodes.networkPorts = from.network_ports();
+  return nodes;
+}
+
 Group Decoder::group(const fb::Group &from) {
   return {text(from.name()), from.role(), link(from.link())};
 }
@@ -342,6 +357,7 @@ Plan Decoder::decode(const uint8_t *bytes, size_t size) {
   plan.channels = each(from.channels(), &Decoder::channel);
   plan.groups = each(from.groups(), &Decoder::group);
   plan.roles = each(from.roles(), &Decoder::role);
+  plan.resources = each(from.resources(), &Decoder::nodeResources);
   plan.predictedStep = from.predicted_step();
   plan.boundStep = from.bound_step();
   plan.objectiveStep = from.objective_step();

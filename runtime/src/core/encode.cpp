@@ -49,6 +49,7 @@ private:
   Offset<fb::Link> link(const Link &link);
   Offset<fb::Channel> channel(const Channel &channel);
   Offset<fb::Group> group(const Group &group);
+  Offset<fb::NodeResources> nodeResources(const NodeResources &nodes);
   Offset<fb::Pool> pool(const Pool &pool);
   Offset<fb::Procedure> procedure(const Procedure &procedure);
   Offset<fb::Lane> lane(const Lane &lane);
@@ -222,6 +223,13 @@ Offset<fb::Param> Encoder::param(const Param &param) {
                          param.initScale, param.trainable);
 }
 
+Offset<fb::NodeResources> Encoder::nodeResources(const NodeResources &nodes) {
+  return fb::CreateNodeResources(
+      builder, nodes.nodes, nodes.devices, nodes.cores, nodes.copyEngines,
+      nodes.transferShare, nodes.memoryBytesPerSecond, nodes.portBytesPerSecond,
+      nodes.networkBytesPerSecond, nodes.networkPorts);
+}
+
 Offset<fb::Layer> Encoder::layer(const LayerInfo &layer) {
   auto name = text(layer.name);
   return fb::CreateLayer(builder, name, text(layer.kind));
@@ -259,13 +267,17 @@ std::vector<uint8_t> Encoder::encode(const Plan &plan) {
   auto channels = each(plan.channels, &Encoder::channel);
   auto groups = each(plan.groups, &Encoder::group);
   auto roles = each(plan.roles, &Encoder::role);
+  // Left out where nothing is shared: such plans are as they always were.
+  Offset<flatbuffers::Vector<Offset<fb::NodeResources>>> resources;
+  if (!plan.resources.empty())
+    resources = each(plan.resources, &Encoder::nodeResources);
   fb::FinishPlanBuffer(
       builder,
       fb::CreatePlan(builder, Plan::kFormatMajor, Plan::kFormatMinor, features,
                      model, cluster, compiler, inputHash, schedule, costSource,
                      trainingTable, inputs, layers, params, channels, groups,
                      roles, plan.predictedStep, plan.boundStep,
-                     plan.objectiveStep));
+                     plan.objectiveStep, resources));
   return {builder.GetBufferPointer(),
           builder.GetBufferPointer() + builder.GetSize()};
 }

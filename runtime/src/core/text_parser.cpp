@@ -112,6 +112,8 @@ void TextParser::modelStatement() {
     channel();
   } else if (in.acceptWord("group")) {
     group();
+  } else if (in.acceptWord("nodes")) {
+    nodes();
   } else {
     std::string_view word = in.peekWord();
     in.fail(word.empty() ? "expected a statement"
@@ -154,6 +156,28 @@ void TextParser::group() {
   groupRoles.push_back(later("role"));
   group.link = link();
   plan.groups.push_back(std::move(group));
+}
+
+void TextParser::nodes() {
+  NodeResources nodes;
+  nodes.nodes = in.integer<int32_t>();
+  auto integer = [&](const char *word, int32_t &value) {
+    in.expectWord(word);
+    value = in.integer<int32_t>();
+  };
+  auto real = [&](const char *word, double &value) {
+    in.expectWord(word);
+    value = in.real();
+  };
+  integer("devices", nodes.devices);
+  integer("cores", nodes.cores);
+  integer("copy_engines", nodes.copyEngines);
+  real("transfer_share", nodes.transferShare);
+  real("memory_bandwidth", nodes.memoryBytesPerSecond);
+  real("port", nodes.portBytesPerSecond);
+  real("network", nodes.networkBytesPerSecond);
+  integer("network_ports", nodes.networkPorts);
+  plan.resources.push_back(nodes);
 }
 
 void TextParser::resolveRoles() {

@@ -94,6 +94,7 @@ private:
   Link link();
   void channel();
   void group();
+  void nodes();
   void role();
   bool roleStatement(Role &role);
   void pool(Role &role);

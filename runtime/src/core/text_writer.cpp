@@ -135,6 +135,14 @@ void Writer::communication() {
          nameOf(channel.kind), named(plan.roles[channel.srcRole].name),
          named(plan.roles[channel.dstRole].name), channel.bytes,
          link(channel.link));
+  for (const NodeResources &nodes : plan.resources)
+    line(0,
+         "nodes {} devices {} cores {} copy_engines {} transfer_share {} "
+         "memory_bandwidth {} port {} network {} network_ports {}",
+         nodes.nodes, nodes.devices, nodes.cores, nodes.copyEngines,
+         nodes.transferShare, nodes.memoryBytesPerSecond,
+         nodes.portBytesPerSecond, nodes.networkBytesPerSecond,
+         nodes.networkPorts);
   for (const Group &group : plan.groups)
     line(0, "group {} of {} {}", named(group.name),
          named(plan.roles[group.role].name), link(group.link));

@@ -15,7 +15,11 @@
 //               last of its pieces
 //   all-reduce  starts when the last member is there, `allReduceTime`
 //
-// Links and host cores are not shared resources here.
+// Where the plan has `resources`, a piece takes latency + its own bytes /
+// bandwidth, and calls and data on the move slow one another down where they
+// ask for more than there is: ports and network, copy engines, SMs, memory
+// bandwidth and host cores. Speeds are max-min fair in shares of the speed that
+// each has alone; latencies are not stretched.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

@@ -375,6 +375,25 @@ struct Training {
 /// `totalSteps`.
 double learningRateAt(const Training &training, int64_t step);
 
+//===----------------------------------------------------------------------===//
+// What the devices share
+//===----------------------------------------------------------------------===//
+
+/// Equal nodes in a row, and what calls and transfers of their devices share.
+/// Devices are numbered through all nodes in the order of `Plan::resources`;
+/// 0 means that something is not shared or not known, and slows nobody.
+struct NodeResources {
+  int32_t nodes = 1;
+  int32_t devices = 1;     ///< of each node
+  int32_t cores = 0;       ///< of each node; a call keeps one busy
+  int32_t copyEngines = 0; ///< of a device; a transfer keeps one busy at each end
+  double transferShare = 0; ///< of a device's SMs, taken by a transfer at each end
+  double memoryBytesPerSecond = 0; ///< of a device, read and written
+  double portBytesPerSecond = 0; ///< of a device inside the node, each direction
+  double networkBytesPerSecond = 0; ///< of a network port, each direction
+  int32_t networkPorts = 0; ///< of a node; 0: one for each device
+};
+
 struct Plan {
   static constexpr int32_t kFormatMajor = 1;
   static constexpr int32_t kFormatMinor = 0;
@@ -395,6 +414,8 @@ struct Plan {
   std::vector<Channel> channels;
   std::vector<Group> groups;
   std::vector<Role> roles;
+  /// Covers the devices of all roles, or is empty: then nothing is shared.
+  std::vector<NodeResources> resources;
 
   Nanos predictedStep = 0; ///< makespan under the virtual clock
   Nanos boundStep = 0;     ///< proven lower bound of the assignment's objective
