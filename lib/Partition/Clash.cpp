@@ -74,11 +74,18 @@ private:
     return result;
   }
 
-  /// Proven infeasible; what the work did not settle counts as feasible.
+  /// Proven infeasible.
   bool clashes(const PartitionProblem &problem, const Set &set) const {
     const auto constrained = constrain(problem, chosen(set));
     return !constrained || partitionFeasible(*constrained, workLimit) ==
                                Feasibility::No;
+  }
+
+  /// Proven feasible; neither this nor `clashes` where the work ran out.
+  bool keepable(const PartitionProblem &problem, const Set &set) const {
+    const auto constrained = constrain(problem, chosen(set));
+    return constrained && partitionFeasible(*constrained, workLimit) ==
+                              Feasibility::Yes;
   }
 
   Set without(const Set &removed) const {
@@ -127,7 +134,7 @@ private:
     auto tryFact = [&](bool present, const std::string &text, auto change) {
       PartitionProblem changed = base;
       change(changed);
-      if (present && !clashes(changed, core))
+      if (present && keepable(changed, core))
         facts.push_back(text);
     };
     const int64_t devices = base.cluster.devices;

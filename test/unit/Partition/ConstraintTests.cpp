@@ -236,6 +236,39 @@ TEST(SideConstraints, ClashesAreMinimalAndReliefCheapest) {
   EXPECT_GT(loosened, 20);
 }
 
+/// Facts are named only where the clash goes away without them.
+TEST(SideConstraints, FactsTakePart) {
+  PartitionProblem base;
+  base.replicaOptions = {1};
+  base.cluster.devices = 2;
+  for (int i = 0; i < 4; ++i) {
+    SegmentCost segment;
+    segment.name = fmt::format("s{}", i);
+    segment.time = segment.update = segment.saved = segment.workspace =
+        segment.output = {1};
+    base.segments.push_back(segment);
+  }
+  const SideConstraint apart{
+      ConstraintKind::KeepApart, {"a", "b", "c"}, {{0, 1}, {1, 2}, {2, 3}}, 0};
+  ClashReport report = explainClash(base, {apart}, {});
+  ASSERT_EQ(report.cores, (std::vector<std::vector<int32_t>>{{0}}));
+  EXPECT_EQ(report.facts, (std::vector<std::string>{"2 devices"}));
+
+  base.cluster.devices = 4;
+  base.stages = 2;
+  report = explainClash(base, {apart}, {});
+  EXPECT_EQ(report.facts, (std::vector<std::string>{"'--stages=2'"}));
+
+  // A pin behind a later one needs nothing else.
+  base.stages = 0;
+  const SideConstraint late{ConstraintKind::Pin, {"b"}, {{1, 2}}, 1};
+  const SideConstraint early{ConstraintKind::Pin, {"c"}, {{2, 3}}, 0};
+  report = explainClash(base, {late, early}, {});
+  ASSERT_EQ(report.cores.size(), 1u);
+  EXPECT_EQ(report.cores.front(), (std::vector<int32_t>{0, 1}));
+  EXPECT_TRUE(report.facts.empty());
+}
+
 TEST(SideConstraints, TextIsThatOfTheFile) {
   SideConstraint constraint;
   constraint.names = {"h.0", "head"};
