@@ -4,7 +4,7 @@ import json
 import resource
 import tempfile
 
-from common import BUILD, finish, integration, report, run
+from common import BUILD, cost, finish, integration, report, run, unit
 
 
 def line_4_small_optima():
@@ -44,7 +44,31 @@ def line_6_contradictions():
     report("6", *integration("contradictions"))
 
 
+def line_2_simulator():
+    """Published, computed and measured values under the virtual clock."""
+    report("2a", *unit("TimedPlanTest", "TimedPlan.UniformSchedules:"
+                                        "TimedPlan.ProfiledStages"))
+    report("2c", *unit("TimedPlanTest", "TimedPlan.MeasuredIterations"))
+    report("2d", *unit("takt_runtime_core_test", "Contention.RingAllReduce"))
+    report("2e", *unit("TimedPlanTest", "TimedPlan.ZeroBubbleRates"))
+
+
+def line_5_simulated():
+    """393,216 actions made into a plan and simulated; CPU of the program."""
+    found = sorted(BUILD.glob("test/unit/**/LargeScheduleTest"))
+    if not found:
+        report("5c", False, "LargeScheduleTest is not built")
+        return
+    seconds, megabytes = cost([found[0]])
+    report("5c", seconds is not None and seconds <= 2,
+           "the simulation of 393,216 actions failed" if seconds is None else
+           f"393,216 actions planned and simulated in {seconds:.2f} CPU s, "
+           f"{megabytes:.0f} MB")
+
+
 def main():
+    line_2_simulator()
+    line_5_simulated()
     line_4_small_optima()
     line_6_contradictions()
     finish()

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "takt-rt/core/analysis.h"
 #include "takt-rt/core/clock.h"
+#include "takt-rt/core/diff.h"
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
 #include "takt-rt/core/summary.h"
@@ -33,6 +34,7 @@ namespace {
 
 struct Options {
   std::string file;
+  std::string other; ///< second plan, of diff
   std::string output = "-";
   std::string format = "text";
   std::string measured; ///< a trace, of draw
@@ -91,6 +93,11 @@ void simulatePlan(const Options &options) {
                                           : printText(plan, run, analysis));
 }
 
+void diff(const Options &options) {
+  PlanDiff result = diffPlans(readPlan(options.file), readPlan(options.other));
+  writeFile("-", options.format == "json" ? toJson(result) : printText(result));
+}
+
 void dump(const Options &options) {
   writeFile(options.output, toText(readPlan(options.file)));
 }
@@ -129,6 +136,11 @@ const std::vector<Command> &commands() {
        simulatePlan,
        {"text", "json"},
        false},
+      {"diff",
+       "say what differs between two plans and what it costs",
+       diff,
+       {"text", "json"},
+       false},
       {"dump", "write the text form", dump, {}, true},
       {"assemble", "write the binary form", assemble, {}, true}};
   return all;
@@ -145,6 +157,9 @@ int run(int argc, char **argv) {
   for (const Command &command : commands()) {
     CLI::App *sub = app.add_subcommand(command.name, command.help);
     sub->add_option("FILE", options.file, "the plan")->required();
+    if (command.run == diff)
+      sub->add_option("OTHER", options.other, "the plan to compare with")
+          ->required();
     if (!command.formats.empty())
       sub->add_option("--format", options.format, "form of the report")
           ->check(CLI::IsMember(command.formats))
