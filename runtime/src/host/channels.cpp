@@ -80,6 +80,8 @@ Sending::Sending(Mailbox &box, const void *data, Bytes bytes)
 
 bool Sending::poll() {
   uint64_t taken = box->taken.load(std::memory_order_acquire);
+  if (taken > turn)
+    moved = box->moved;
   if (isOffered || taken < turn)
     return taken > turn;
   box->data = data;
@@ -112,6 +114,7 @@ bool Receiving::poll() {
     throw Error(fmt::format("a message of {} bytes meets a receive of {} bytes",
                             box->bytes, bytes),
                 ExitCode::Communication);
+  moved = box->moved = std::chrono::steady_clock::now();
   if (take == Take::AddFloats)
     addFloats(box->data, data, bytes);
   else if (bytes > 0)
@@ -170,6 +173,8 @@ bool RingAllReduce::poll() {
     bool received = receiving.front().poll();
     if (!sent || !received)
       return false;
+    if (step == 0)
+      moved = receiving.front().movedAt();
     if (++step < 2 * (members - 1))
       beginStep();
   }

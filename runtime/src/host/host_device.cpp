@@ -88,9 +88,10 @@ float *HostDevice::elements(const BufferRef &ref, int32_t microBatch) {
   return SlotView<float>(arena.get(), role.pools, microBatch).elements(ref);
 }
 
-Nanos HostDevice::sinceStart() const {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() -
-                                                              stepStart)
+Nanos HostDevice::sinceStart() const { return sinceStart(Clock::now()); }
+
+Nanos HostDevice::sinceStart(Clock::time_point time) const {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time - stepStart)
       .count();
 }
 
@@ -201,6 +202,14 @@ static bool pollAll(Messages &messages, std::vector<bool> &finished) {
   return all;
 }
 
+template <typename Messages>
+Nanos HostDevice::firstMove(const Messages &messages, Nanos none) const {
+  Nanos first = messages.empty() ? none : INT64_MAX;
+  for (const auto &message : messages)
+    first = std::min(first, sinceStart(message.movedAt()));
+  return first;
+}
+
 bool HostDevice::pollGroup(Work &work) {
   GroupEnd &group = *work.group;
   if (group.finished != work.groupTurn)
@@ -238,6 +247,14 @@ bool HostDevice::done(int lane) {
       return false;
     break;
   }
+  // A record of a transfer begins when data begins to move, as under the
+  // virtual clock, not when the instruction begins to wait for its peer.
+  if (tracing && work.kind == InstrKind::Send)
+    work.begin = firstMove(work.sending, work.begin);
+  if (tracing && work.kind == InstrKind::Recv)
+    work.begin = firstMove(work.receiving, work.begin);
+  if (tracing && work.kind == InstrKind::AllReduce && role.replicas > 1)
+    work.begin = sinceStart(work.group->ring.movedAt());
   if (tracing)
     recorded.push_back({rank, static_cast<uint16_t>(lane), work.instr,
                         work.begin, sinceStart()});

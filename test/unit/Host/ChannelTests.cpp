@@ -36,6 +36,22 @@ TEST(Mailbox, SendEndsOnlyWhenTaken) {
   EXPECT_TRUE(recv.poll());
 }
 
+// Both ends agree on when the data began to move, whenever they notice.
+TEST(Mailbox, BothEndsSeeTheSameMove) {
+  Mailbox box(nullptr, nullptr);
+  int32_t value = 7, taken = 0;
+  Sending send(box, &value, 4);
+  EXPECT_FALSE(send.poll());
+  Receiving recv(box, &taken, 4, Take::Copy);
+  auto before = std::chrono::steady_clock::now();
+  EXPECT_TRUE(recv.poll());
+  auto after = std::chrono::steady_clock::now();
+  EXPECT_TRUE(send.poll());
+  EXPECT_EQ(send.movedAt(), recv.movedAt());
+  EXPECT_GE(send.movedAt(), before);
+  EXPECT_LE(send.movedAt(), after);
+}
+
 TEST(Mailbox, ReceiveWaitsForTheOffer) {
   Mailbox box(nullptr, nullptr);
   int32_t value = 7, taken = 0;

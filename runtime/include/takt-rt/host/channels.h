@@ -21,6 +21,7 @@
 #include "takt-rt/core/plan.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <map>
@@ -49,6 +50,8 @@ private:
   std::condition_variable changed;
 };
 
+using MoveTime = std::chrono::steady_clock::time_point;
+
 /// One direction between two ranks on one channel or group: an ordered sequence
 /// of messages, at most one of which is offered at a time.
 class Mailbox {
@@ -66,8 +69,9 @@ private:
   const std::byte *data = nullptr;
   Bytes bytes = 0;
   uint64_t sendsBegun = 0;
-  // Written by the receiving thread.
+  // Written by the receiving thread; `moved` before `taken`.
   alignas(64) std::atomic<uint64_t> taken{0};
+  MoveTime moved;
   uint64_t recvsBegun = 0;
 
   Bell *sender;
@@ -82,6 +86,8 @@ public:
   Sending(Mailbox &box, const void *data, Bytes bytes);
   /// Offers the message when its turn has come; true once it has been taken.
   bool poll();
+  /// When the data began to move; after `poll` has returned true.
+  MoveTime movedAt() const { return moved; }
 
 private:
   Mailbox *box;
@@ -89,6 +95,7 @@ private:
   Bytes bytes;
   uint64_t turn;
   bool isOffered = false;
+  MoveTime moved;
 };
 
 /// What a receiver does with the data.
@@ -101,6 +108,8 @@ public:
   /// Takes the message if it has been offered; true once done. Throws `Error`
   /// (Communication) when the sender offers another number of bytes.
   bool poll();
+  /// When the data began to move; after `poll` has returned true.
+  MoveTime movedAt() const { return moved; }
 
 private:
   Mailbox *box;
@@ -109,6 +118,7 @@ private:
   uint64_t turn;
   Take take;
   bool isTaken = false;
+  MoveTime moved;
 };
 
 /// Ring all-reduce of floats, in place (the bandwidth-optimal form of Patarasuk
@@ -124,6 +134,9 @@ public:
   void begin(float *data, int64_t elements);
   /// True once this member holds the sums and its neighbours need it no more.
   bool poll();
+  /// When this member took its first chunk; with more than one member, after
+  /// `poll` has returned true.
+  MoveTime movedAt() const { return moved; }
 
 private:
   void beginStep();
@@ -136,6 +149,7 @@ private:
   int32_t step = 0;                 ///< of 2 (members - 1)
   std::vector<Sending> sending;     ///< at most one
   std::vector<Receiving> receiving; ///< at most one
+  MoveTime moved;
 };
 
 /// All mailboxes and bells of a plan whose ranks are threads of this process.

@@ -114,6 +114,10 @@ private:
   bool pollGroup(Work &work);
   const ChannelEnd &channelEnd(uint16_t channel) const;
   Nanos sinceStart() const;
+  Nanos sinceStart(Clock::time_point time) const;
+  /// When the first of the messages began to move; `none` without any.
+  template <typename Messages>
+  Nanos firstMove(const Messages &messages, Nanos none) const;
 
   struct FreeArena {
     void operator()(std::byte *arena) const;
