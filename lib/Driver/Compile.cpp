@@ -61,7 +61,7 @@ ExitCode Compiler::readInputs() {
     return ExitCode::BadInput;
   model = std::move(*modelSpec);
   cluster = std::move(*clusterSpec);
-  return ExitCode::Done;
+  return namesScheduleFile(options.schedule) ? readSchedule() : ExitCode::Done;
 }
 
 ExitCode Compiler::import() {
@@ -83,7 +83,9 @@ std::string Compiler::hashInputs() {
     hash.update(rt::readFile(options.profile));
   std::string decisions = fmt::format(
       "stages={} max={} replicas={} schedule={} work={}", options.stages,
-      options.maxStages, options.replicas, options.schedule,
+      options.maxStages, options.replicas,
+      scheduleFile ? "file " + writeScheduleCsv(*scheduleFile)
+                   : options.schedule,
       options.workLimit);
   for (const std::string &cut : options.cuts)
     decisions += " cut=" + cut;
@@ -131,6 +133,10 @@ ExitCode Compiler::runPasses() {
   assign.replicas = options.replicas;
   assign.cuts.assign(cuts.begin(), cuts.end());
   assign.schedulePolicy = options.schedule == "gpipe" ? "gpipe" : "1f1b";
+  if (scheduleFile) {
+    assign.stages = scheduleFile->stages;
+    assign.schedulePolicy = memoryPolicy(*scheduleFile);
+  }
   assign.workLimit = options.workLimit;
   assign.dumpSmt2 = options.dumpSmt2;
   if ((code = runPass(createAssignStagesPass(assign))) != ExitCode::Done ||
@@ -140,6 +146,8 @@ ExitCode Compiler::runPasses() {
   SchedulePassOptions schedule;
   schedule.schedule = options.schedule;
   schedule.dumpSmt2 = options.dumpSmt2;
+  if (scheduleFile)
+    schedule.file = options.schedule;
   if ((code = runPass(createSchedulePass(schedule))) != ExitCode::Done ||
       (code = level(EmitKind::Pipe, "4-pipe.mlir")) != ExitCode::Done)
     return code;
@@ -205,7 +213,8 @@ void Compiler::explainStages() const {
   PartitionProblem problem =
       partitionProblem(graph, chainSegments(graph),
                        model::exportTraining(parts->graph), *costs, *devices);
-  if (options.schedule == "gpipe")
+  if (options.schedule == "gpipe" ||
+      (scheduleFile && std::string(memoryPolicy(*scheduleFile)) == "gpipe"))
     problem.inFlight = InFlightPolicy::GPipe;
   Partition partition =
       pipe::exportPartition(parts->program, problem.replicaOptions);

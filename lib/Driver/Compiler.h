@@ -14,6 +14,7 @@
 #include "takt/Driver/Compile.h"
 #include "takt/Frontend/Spec.h"
 #include "takt/Partition/Problem.h"
+#include "takt/Schedule/File.h"
 #include "takt/Support/Diagnostic.h"
 
 #include "takt-rt/core/clock.h"
@@ -37,6 +38,7 @@ public:
 private:
   // Each returns Done to go on. Compile.cpp:
   rt::ExitCode readInputs();
+  rt::ExitCode readSchedule();
   rt::ExitCode import();
   rt::ExitCode resolveCutNames();
   rt::ExitCode runPasses();
@@ -64,11 +66,16 @@ private:
   ClusterSpec cluster;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<int64_t> cuts;
+  std::optional<ScheduleFile> scheduleFile; ///< of --schedule=FILE, verified
   std::string inputHash;
   rt::Plan plan;
   rt::Simulation simulation;
   bool written = false; ///< the level that --emit names has been written
 };
+
+/// The policy of stage assignment whose memory is enough for a file: "1f1b" if
+/// no stage holds more micro-batches than that schedule, else "gpipe".
+const char *memoryPolicy(const ScheduleFile &file);
 
 /// Why each stage is where it is: the report of `--explain=stages`.
 std::string explainPartition(const PartitionProblem &problem,

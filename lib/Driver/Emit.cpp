@@ -65,18 +65,20 @@ ExitCode Compiler::level(EmitKind kind, const char *fileName) {
 
 namespace {
 
-/// The compute actions of every rank role as a CSV, one row a role.
-std::string computeCsv(const rt::Plan &plan) {
-  std::string out;
+/// The compute actions of every role as a schedule file.
+ScheduleFile scheduleOf(const rt::Plan &plan) {
+  ScheduleProblem shape{0, plan.training.microBatches};
+  Schedule schedule{plan.schedule, {}};
   for (const rt::Role &role : plan.roles) {
-    std::string row;
+    std::vector<Action> &actions = schedule.roles.emplace_back();
+    shape.stages += int32_t(role.stages.size());
     for (const rt::Lane &lane : role.lanes)
       for (const rt::Instr &instr : lane.instrs)
         if (lane.kind == rt::LaneKind::Compute && instr.microBatch >= 0)
-          row += (row.empty() ? "" : ",") + rt::actionText(plan, role, instr);
-    out += row + "\n";
+          if (auto action = parseAction(rt::actionText(plan, role, instr)))
+            actions.push_back(*action);
   }
-  return out;
+  return toFile(shape, schedule);
 }
 
 } // namespace
@@ -103,7 +105,10 @@ ExitCode Compiler::emitPlan() {
     out << rt::toText(plan);
     break;
   case EmitKind::Csv:
-    out << computeCsv(plan);
+    out << writeScheduleCsv(scheduleOf(plan));
+    break;
+  case EmitKind::CsvComms:
+    out << writeScheduleCsv(insertTransfers(scheduleOf(plan)));
     break;
   case EmitKind::Trace:
     rt::writeChromeTrace(out, plan, runs);

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 using namespace takt;
 
@@ -45,6 +46,24 @@ Schedule takt::computeSchedule(const ScheduleFile &file) {
                         action.microBatch});
   }
   return schedule;
+}
+
+bool takt::namesScheduleFile(const std::string &schedule) {
+  return schedule.find_first_of("./") != std::string::npos;
+}
+
+std::optional<Action> takt::firstOutOfTurn(const Schedule &schedule) {
+  std::map<int32_t, int32_t> last; // stage -> micro-batch
+  for (const std::vector<Action> &role : schedule.roles)
+    for (const Action &action : role) {
+      if (action.kind != ActionKind::W && action.kind != ActionKind::B)
+        continue;
+      auto [it, fresh] = last.insert({action.stage, action.microBatch});
+      if (!fresh && action.microBatch < it->second)
+        return action;
+      it->second = action.microBatch;
+    }
+  return std::nullopt;
 }
 
 std::vector<int32_t> takt::rankOfStage(const Schedule &schedule,

@@ -16,7 +16,11 @@
 
 #include "Model/ModelBridge.h"
 #include "Pipe/PipeBridge.h"
+#include "takt/Schedule/File.h"
 #include "takt/Schedule/Schedule.h"
+#include "takt/Support/TextFile.h"
+
+#include "llvm/Support/Path.h"
 
 namespace takt {
 #define GEN_PASS_DEF_SCHEDULEPASS
@@ -39,6 +43,7 @@ struct SchedulePass : impl::SchedulePassBase<SchedulePass> {
 
   llvm::LogicalResult run();
   std::optional<Schedule> search(const pipe::ProgramParts &parts);
+  std::optional<Schedule> readFile();
   llvm::LogicalResult reportUnknown(pipe::ProgramOp program);
   /// Memory was reckoned for a number of micro-batches: holds the schedule
   /// more?
@@ -75,6 +80,40 @@ SchedulePass::search(const pipe::ProgramParts &parts) {
   return found->schedule;
 }
 
+/// The compute actions of the file; faults come at their place in it.
+std::optional<Schedule> SchedulePass::readFile() {
+  Diagnostics diags;
+  std::optional<ScheduleFile> read;
+  if (std::optional<std::string> text = readTextFile(file, diags))
+    read = parseScheduleCsv(file, *text, diags);
+  const bool right = read && verifyFile(*read, diags);
+  auto placeOf = [&](const SourceLoc &loc) -> mlir::Location {
+    if (loc.line == 0)
+      return getOperation().getLoc();
+    return mlir::FileLineColLoc::get(&getContext(), loc.file, loc.line,
+                                     loc.column);
+  };
+  for (const takt::Diagnostic &fault : diags.all()) {
+    mlir::InFlightDiagnostic out =
+        fault.severity == Severity::Error
+            ? mlir::emitError(placeOf(fault.loc), fault.message)
+            : mlir::emitWarning(placeOf(fault.loc), fault.message);
+    for (const takt::Diagnostic &note : fault.notes)
+      out.attachNote(placeOf(note.loc)) << note.message;
+  }
+  if (!right)
+    return std::nullopt;
+  Schedule found = computeSchedule(*read);
+  found.name = llvm::sys::path::filename(file).str();
+  // Roles stand in the order of their stages, whatever the order of rows.
+  std::stable_sort(
+      found.roles.begin(), found.roles.end(),
+      [](const std::vector<Action> &a, const std::vector<Action> &b) {
+        return a.front().stage < b.front().stage;
+      });
+  return found;
+}
+
 llvm::LogicalResult SchedulePass::reportUnknown(pipe::ProgramOp program) {
   mlir::InFlightDiagnostic diag = program.emitError()
                                   << "unknown schedule '" << schedule
@@ -94,11 +133,12 @@ llvm::LogicalResult SchedulePass::checkInFlight(pipe::ProgramOp program,
     if (peak <= stage.getInFlight())
       continue;
     mlir::InFlightDiagnostic diag =
-        stage.emitError() << "schedule '" << schedule << "' holds " << peak
+        stage.emitError() << "schedule '" << found.name << "' holds " << peak
                           << " micro-batches on stage " << stage.getNumber()
                           << ", whose memory was planned for "
                           << stage.getInFlight();
-    diag.attachNote() << "assign stages with schedule-policy=" << schedule;
+    diag.attachNote() << "assign stages with schedule-policy="
+                      << (file.empty() ? schedule.getValue() : "gpipe");
     return diag;
   }
   return success();
@@ -120,7 +160,11 @@ llvm::LogicalResult SchedulePass::run() {
   if (std::optional<std::string> fault = problem.check())
     return program.emitError() << *fault;
   std::optional<Schedule> found;
-  if (isSearchedSchedule(schedule)) {
+  if (!file.empty()) {
+    found = readFile();
+    if (!found)
+      return mlir::failure();
+  } else if (isSearchedSchedule(schedule)) {
     found = search(*parts);
     if (!found)
       return mlir::failure();
@@ -131,11 +175,16 @@ llvm::LogicalResult SchedulePass::run() {
   }
   if (std::optional<std::string> fault = verify(problem, *found))
     return program.emitError()
-           << "schedule '" << schedule << "' fails its check: " << *fault;
+           << "schedule '" << found->name << "' fails its check: " << *fault;
   if (failed(checkInFlight(program, *found)))
     return mlir::failure();
 
   auto builder = mlir::OpBuilder::atBlockEnd(&program.getBody().front());
+  if (found->roles.size() != size_t(problem.stages))
+    return program.emitError()
+           << "schedule '" << found->name << "' has " << found->roles.size()
+           << " ranks for " << problem.stages
+           << " stages; one stage a rank is needed";
   int32_t number = 0;
   for (const std::vector<Action> &actions : found->roles) {
     pipe::RoleOp::create(

@@ -34,6 +34,7 @@ const std::map<std::string, EmitKind> kEmitKinds = {
     {"model", EmitKind::Model},        {"pipe", EmitKind::Pipe},
     {"comm", EmitKind::Comm},          {"plan-text", EmitKind::PlanText},
     {"plan", EmitKind::Plan},          {"csv", EmitKind::Csv},
+    {"csv-comms", EmitKind::CsvComms},
     {"trace", EmitKind::Trace},        {"svg", EmitKind::Svg},
     {"html", EmitKind::Html},
 };
@@ -78,7 +79,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options,
   app.add_option("-o,--output", options.output,
                  "where to write; - is standard output");
   app.add_option("--emit", options.emit,
-                 "model, pipe, comm, plan-text, plan, csv, trace, svg, html")
+                 "model, pipe, comm, plan-text, plan, csv, csv-comms, trace, "
+                 "svg, html")
       ->transform(CLI::CheckedTransformer(kEmitKinds))
       ->default_str("plan");
   app.add_option("--stages", options.stages, "exact number of stages")
@@ -90,7 +92,9 @@ void addCompileOptions(CLI::App &app, CompileOptions &options,
   app.add_option("--cuts", options.cuts,
                  "layers that begin a stage, e.g. h.2,lnf")
       ->delimiter(',');
-  app.add_option("--schedule", options.schedule, "1f1b, gpipe, optimal or optimal-split")
+  app.add_option("--schedule", options.schedule,
+                 "1f1b, gpipe, optimal, optimal-split, or a schedule file: "
+                 "my.csv")
       ->default_str("1f1b");
   app.add_option("--profile", options.profile,
                  "measured costs (takt-run --profile); default: roofline");

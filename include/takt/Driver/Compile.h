@@ -19,7 +19,9 @@
 namespace takt {
 
 /// Levels in the order of the line, then views of the plan.
-enum class EmitKind : uint8_t { Model, Pipe, Comm, PlanText, Plan, Csv, Trace, Svg, Html };
+enum class EmitKind : uint8_t {
+  Model, Pipe, Comm, PlanText, Plan, Csv, CsvComms, Trace, Svg, Html
+};
 
 struct CompileOptions {
   std::string model, cluster; ///< files; the cluster may be a preset's name
@@ -37,7 +39,7 @@ struct CompileOptions {
   int64_t maxStages = 0; ///< 0: no limit
   int64_t replicas = 0;  ///< 0: free
   std::vector<std::string> cuts; ///< layers that begin a stage
-  std::string schedule = "1f1b";
+  std::string schedule = "1f1b"; ///< a name, or a schedule file
   int64_t workLimit = int64_t(4) << 30; ///< of the exact search
 };
 

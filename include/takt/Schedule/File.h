@@ -78,6 +78,10 @@ struct ScheduleFile {
 std::optional<ScheduleFile>
 parseScheduleCsv(const std::string &file, std::string text, Diagnostics &diags);
 
+/// Whether what a user gives as a schedule is a file: generators' names have
+/// neither dot nor slash.
+bool namesScheduleFile(const std::string &schedule);
+
 /// The compute actions of every row. The older spelling is already resolved.
 Schedule computeSchedule(const ScheduleFile &file);
 
@@ -92,6 +96,11 @@ std::vector<int32_t> rankOfStage(const Schedule &schedule, int32_t stages);
 /// place. Rows whose order of messages between two ranks differs over several
 /// boundaries get a warning: NCCL matches messages of a pair in order.
 bool verifyFile(const ScheduleFile &file, Diagnostics &diags);
+
+/// The first stage whose gradients do not add up in the order of micro-batches,
+/// and the action that comes out of turn; nothing if all do. Sums of floats in
+/// another order differ in their last bits.
+std::optional<Action> firstOutOfTurn(const Schedule &schedule);
 
 /// The schedule as a file, compute only.
 ScheduleFile toFile(const ScheduleProblem &problem, const Schedule &schedule);

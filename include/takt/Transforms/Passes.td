@@ -103,8 +103,10 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
     for `optimal` and `optimal-split`, searches the shortest one for the times of
     the stages, holding as many micro-batches as the memory of a device allows;
     the program's attribute `takt.search` then states makespan, proven bound,
-    method and work),
-    checks it with the independent verifier, and writes one `pipe.role` for each
+    method and work). With `file` it takes the compute actions of a schedule file
+    instead; communication that the file has is checked, the next pass inserts
+    its own. Checks the lists with the independent verifier, and writes one
+    `pipe.role` for each
     stage with its list of compute actions (`0F0 0F1 0B0 ...`).
 
     Afterwards every micro-batch passes every stage forward once and backward
@@ -122,7 +124,9 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
            "Work of the constraint solver before the best schedule so far is "
            "taken">,
     Option<"dumpSmt2", "dump-smt2", "std::string", /*default=*/"",
-           "Folder that receives what the constraint solver is asked">
+           "Folder that receives what the constraint solver is asked">,
+    Option<"file", "file", "std::string", /*default=*/"",
+           "Schedule file (CSV) to take instead of a generated schedule">
   ];
   let dependentDialects = ["::takt::pipe::PipeDialect"];
 }
