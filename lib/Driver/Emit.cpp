@@ -110,6 +110,9 @@ ExitCode Compiler::emitPlan() {
   case EmitKind::CsvComms:
     out << writeScheduleCsv(insertTransfers(scheduleOf(plan)));
     break;
+  case EmitKind::CsvWaits:
+    out << writeScheduleCsv(insertSendWaits(insertTransfers(scheduleOf(plan))));
+    break;
   case EmitKind::Trace:
     rt::writeChromeTrace(out, plan, runs);
     break;

@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 using namespace takt;
@@ -98,6 +99,7 @@ private:
   }
 
   bool indexActions();
+  bool checkWait(const Spot &spot);
   bool checkStranger(const Spot &spot);
   bool checkPresence();
   bool checkPlaces();
@@ -110,6 +112,7 @@ private:
   const std::vector<int32_t> &rankOf;
   Diagnostics &diags;
   Index index;
+  std::set<std::tuple<Kind, int32_t, int32_t>> waited; ///< sends
 };
 
 /// A transfer that this placement has no use for.
@@ -137,11 +140,32 @@ bool TransferCheck::checkStranger(const Spot &spot) {
   return true;
 }
 
+/// A wait names a send that stands before it in its row, and no other does.
+bool TransferCheck::checkWait(const Spot &spot) {
+  const FileAction &a = actionAt(spot);
+  const FileAction send =
+      make(a.kind == Kind::WaitSendF ? Kind::SendF : Kind::SendB, a.stage,
+           a.microBatch);
+  if (a.stage >= file.stages || a.microBatch >= file.microBatches ||
+      index.at(send).row != spot.row)
+    return fail(spot, fmt::format("{} waits for '{}', which does not stand "
+                                  "before it",
+                                  named(spot), toText(send)));
+  if (!waited.insert({send.kind, send.stage, send.microBatch}).second)
+    return fail(spot, fmt::format("'{}' stands twice", toText(a)));
+  return true;
+}
+
 bool TransferCheck::indexActions() {
   for (size_t r = 0; r < file.rows.size(); ++r)
     for (size_t i = 0; i < file.rows[r].size(); ++i) {
       const FileAction &a = file.rows[r][i];
       const Spot spot{int32_t(r), int32_t(i)};
+      if (a.isWait()) {
+        if (!checkWait(spot))
+          return false;
+        continue;
+      }
       if (!a.isCompute() && !a.isTransfer()) {
         if (a.stage >= file.stages || rankOf[a.stage] != spot.row)
           return fail(spot, fmt::format("'{}' is in the row of rank {}, which "
@@ -252,9 +276,14 @@ bool TransferCheck::checkOrder() {
 }
 
 /// What must have begun in another row before this action can: a value made on
-/// another rank, by its send. No row for an action that needs none.
+/// another rank, by its send; the receive of a send that ends. No row for an
+/// action that needs none.
 Spot TransferCheck::needOf(const FileAction &a) {
   const int32_t m = a.microBatch;
+  if (a.kind == Kind::WaitSendF)
+    return index.at(Kind::RecvF, a.stage + 1, m);
+  if (a.kind == Kind::WaitSendB)
+    return index.at(Kind::RecvB, a.stage - 1, m);
   if (a.kind == Kind::F && a.stage > 0 &&
       rankOf[a.stage - 1] != rankOf[a.stage])
     return index.at(Kind::SendF, a.stage - 1, m);

@@ -39,6 +39,9 @@ struct Spelling {
 
 // Longer words before their beginnings: "BW" before "B", "RESHARD" before none.
 constexpr Spelling kSpellings[] = {
+    {"WAIT_SEND_F", FileActionKind::WaitSendF, true},
+    {"WAIT_SEND_B", FileActionKind::WaitSendB, true},
+    {"WAIT_REDUCE_GRAD", FileActionKind::WaitReduceGrad, false},
     {"SEND_F", FileActionKind::SendF, true},
     {"RECV_F", FileActionKind::RecvF, true},
     {"SEND_B", FileActionKind::SendB, true},

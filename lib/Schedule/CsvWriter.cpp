@@ -19,9 +19,13 @@
 using namespace takt;
 
 std::string takt::toText(const FileAction &action) {
-  static constexpr const char *words[] = {
-      "F",      "I",      "W",       "B",       "SEND_F",     "RECV_F",
-      "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+  static constexpr const char *words[] = {"F",           "I",
+                                          "W",           "B",
+                                          "SEND_F",      "RECV_F",
+                                          "SEND_B",      "RECV_B",
+                                          "WAIT_SEND_F", "WAIT_SEND_B",
+                                          "UNSHARD",     "RESHARD",
+                                          "REDUCE_GRAD", "WAIT_REDUCE_GRAD"};
   const char *word = words[static_cast<size_t>(action.kind)];
   if (action.microBatch < 0)
     return fmt::format("{}{}", action.stage, word);

@@ -82,3 +82,37 @@ ScheduleFile takt::insertTransfers(const ScheduleFile &file) {
   }
   return out;
 }
+
+ScheduleFile takt::insertSendWaits(const ScheduleFile &file) {
+  ScheduleFile out;
+  out.name = file.name;
+  out.stages = file.stages;
+  out.microBatches = file.microBatches;
+  for (const std::vector<FileAction> &row : file.rows) {
+    std::vector<FileAction> &to = out.rows.emplace_back();
+    std::set<std::pair<int32_t, int32_t>> sent; // activations not waited for
+    std::vector<FileAction> atEnd;
+    for (size_t i = 0; i < row.size(); ++i) {
+      // Both halves of a pair begin at once: what is over before it stands
+      // before both.
+      const bool second = i > 0 && row[i - 1].withNext;
+      for (size_t j = i; !second && j < row.size(); ++j) {
+        const FileAction &a = row[j];
+        if ((a.kind == Kind::I || a.kind == Kind::B) &&
+            sent.erase({a.stage, a.microBatch}))
+          to.push_back(make(Kind::WaitSendF, a.stage, a.microBatch));
+        if (!a.withNext)
+          break;
+      }
+      to.push_back(row[i]);
+      if (row[i].kind == Kind::SendF)
+        sent.insert({row[i].stage, row[i].microBatch});
+      if (row[i].kind == Kind::SendB)
+        atEnd.push_back(make(Kind::WaitSendB, row[i].stage, row[i].microBatch));
+    }
+    for (auto [stage, microBatch] : sent)
+      to.push_back(make(Kind::WaitSendF, stage, microBatch));
+    to.insert(to.end(), atEnd.begin(), atEnd.end());
+  }
+  return out;
+}

@@ -31,6 +31,9 @@ def prepare(folder, name, schedule, stages, form):
     takt.run("taktc", *options, "-o", plan)
     file = plan.with_suffix(".csv")
     takt.run("taktc", *options, f"--emit={form}", "-o", file)
+    # What newer versions of PyTorch's runtime read.
+    takt.run("taktc", *options, "--emit=csv-waits", "-o",
+             file.with_suffix(".waits.csv"))
     weights = plan.with_suffix(".safetensors")
     takt.run("takt-run", plan, "--threads", "--data", takt.TEXT, "--steps", 0,
              "--quiet", "--save-weights", weights)

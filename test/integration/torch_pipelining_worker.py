@@ -18,7 +18,7 @@ try:
     import torch.distributed as dist
     import torch.multiprocessing as processes
     from torch.distributed.pipelining import PipelineStage
-    from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
+    from torch.distributed.pipelining import schedules
 except ImportError as missing:
     print(f"SKIP: {missing} (PyTorch 2.6 or later)")
     sys.exit(77)
@@ -77,11 +77,15 @@ def work(rank, world, store, args, results):
     device = torch.device("cpu")
     stages = [PipelineStage(module, s, len(cut), device)
               for module, s in zip(modules, own)]
-    schedule = _PipelineScheduleRuntime(stages, count, loss_fn=loss_of)
-    transfers = any(kind.startswith("SEND") for row in rows
-                    for _, kind, _ in row)
-    schedule._load_csv(args.csv,
-                       "compute_comms" if transfers else "compute_only")
+    schedule = schedules._PipelineScheduleRuntime(stages, count,
+                                                  loss_fn=loss_of)
+    if not any(kind.startswith("SEND") for row in rows for _, kind, _ in row):
+        schedule._load_csv(args.csv, "compute_only")
+    elif hasattr(schedules._ComputationType, "WAIT_SEND_F"):
+        schedule._load_csv(args.csv.replace(".csv", ".waits.csv"),
+                           "compute_comms")
+    else:
+        schedule._load_csv(args.csv, "compute_comms")
 
     text = open(args.data, "rb").read()
     length = int(document["model"]["inputs"]["tokens"]["shape"][0])

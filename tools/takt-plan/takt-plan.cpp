@@ -9,6 +9,8 @@
 // binary or text form; "-" is standard input or output.
 //
 //===----------------------------------------------------------------------===//
+#include "schedule_input.h"
+
 #include "takt-rt/core/analysis.h"
 #include "takt-rt/core/clock.h"
 #include "takt-rt/core/diff.h"
@@ -38,7 +40,16 @@ struct Options {
   std::string output = "-";
   std::string format = "text";
   std::string measured; ///< a trace, of draw
+  std::string costs = "F=1,B=2,I=1,W=1,comm=0"; ///< of a schedule file
 };
+
+/// The plan of a plan file or, for the commands that take them, of a schedule
+/// file.
+Plan load(const Options &options) {
+  return isScheduleFile(options.file)
+             ? readSchedulePlan(options.file, options.costs)
+             : readPlan(options.file);
+}
 
 void show(const Options &options) {
   Plan plan = readPlan(options.file);
@@ -51,7 +62,7 @@ void show(const Options &options) {
 }
 
 void check(const Options &options) {
-  Plan plan = readPlan(options.file); // refuses a plan that is not sound
+  Plan plan = load(options); // refuses a plan that is not sound
   SimulateOptions run;
   run.keepRecords = false;
   Nanos makespan = simulate(plan, run).makespan;
@@ -65,7 +76,7 @@ bool endsWith(const std::string &text, const std::string &end) {
 }
 
 void draw(const Options &options) {
-  Plan plan = readPlan(options.file);
+  Plan plan = load(options);
   Runs runs;
   runs.predicted = simulate(plan).records;
   if (!options.measured.empty())
@@ -86,7 +97,7 @@ void draw(const Options &options) {
 }
 
 void simulatePlan(const Options &options) {
-  Plan plan = readPlan(options.file);
+  Plan plan = load(options);
   Simulation run = simulate(plan);
   Analysis analysis = analyze(plan, run);
   writeFile("-", options.format == "json" ? toJson(plan, run, analysis)
@@ -112,6 +123,7 @@ struct Command {
   void (*run)(const Options &);
   std::vector<std::string> formats; ///< of --format; empty: no such option
   bool hasOutput;
+  bool takesSchedules = false; ///< schedule files too, with `--costs`
 };
 
 const std::vector<Command> &commands() {
@@ -125,17 +137,20 @@ const std::vector<Command> &commands() {
        "check the plan and run it under the virtual clock",
        check,
        {},
-       false},
+       false,
+       true},
       {"draw",
        "draw the predicted step as .svg, .html or trace .json",
        draw,
        {},
+       true,
        true},
       {"simulate",
        "predict the step: time, waits and their causes, memory",
        simulatePlan,
        {"text", "json"},
-       false},
+       false,
+       true},
       {"diff",
        "say what differs between two plans and what it costs",
        diff,
@@ -148,7 +163,8 @@ const std::vector<Command> &commands() {
 
 int run(int argc, char **argv) {
   CLI::App app("Looks at plans written by taktc. FILE is a plan in binary or "
-               "text form, - is standard input.",
+               "text form, - is standard input; check, draw and simulate also "
+               "take a schedule file (.csv).",
                "takt-plan");
   app.set_version_flag("--version", "takt-plan " TAKT_VERSION);
   app.require_subcommand(1);
@@ -171,6 +187,10 @@ int run(int argc, char **argv) {
       sub->add_option("--measured", options.measured,
                       "trace of a run, written by takt-run --trace, to show "
                       "beside");
+    if (command.takesSchedules)
+      sub->add_option("--costs", options.costs,
+                      "of a schedule file (.csv), in microseconds")
+          ->capture_default_str();
     sub->callback([&chosen, &command] { chosen = command.run; });
   }
   try {

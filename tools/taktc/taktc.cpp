@@ -34,7 +34,7 @@ const std::map<std::string, EmitKind> kEmitKinds = {
     {"model", EmitKind::Model},        {"pipe", EmitKind::Pipe},
     {"comm", EmitKind::Comm},          {"plan-text", EmitKind::PlanText},
     {"plan", EmitKind::Plan},          {"csv", EmitKind::Csv},
-    {"csv-comms", EmitKind::CsvComms},
+    {"csv-comms", EmitKind::CsvComms}, {"csv-waits", EmitKind::CsvWaits},
     {"trace", EmitKind::Trace},        {"svg", EmitKind::Svg},
     {"html", EmitKind::Html},
 };
@@ -79,7 +79,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options,
   app.add_option("-o,--output", options.output,
                  "where to write; - is standard output");
   app.add_option("--emit", options.emit,
-                 "model, pipe, comm, plan-text, plan, csv, csv-comms, trace, "
+                 "model, pipe, comm, plan-text, plan, csv, csv-comms, "
+                 "csv-waits, trace, "
                  "svg, html")
       ->transform(CLI::CheckedTransformer(kEmitKinds))
       ->default_str("plan");

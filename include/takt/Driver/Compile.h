@@ -20,7 +20,7 @@ namespace takt {
 
 /// Levels in the order of the line, then views of the plan.
 enum class EmitKind : uint8_t {
-  Model, Pipe, Comm, PlanText, Plan, Csv, CsvComms, Trace, Svg, Html
+  Model, Pipe, Comm, PlanText, Plan, Csv, CsvComms, CsvWaits, Trace, Svg, Html
 };
 
 struct CompileOptions {

@@ -12,6 +12,7 @@
 //   0F0,0F1,,0B0,0B1                                     compute only
 //   0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0 ...           with communication
 //   (1F0;0B2)OVERLAP_F_B                                 two at once
+//   0SEND_F0 ... 0WAIT_SEND_F0                           newer: sends end here
 //
 // All spellings that PyTorch has written are read: `1F0` with kinds F, I, W and
 // B; the older `1B0` for the input gradient where the same row has `1W0`, with
@@ -40,9 +41,12 @@ enum class FileActionKind : uint8_t {
   RecvF,
   SendB,
   RecvB,
-  Unshard,
+  WaitSendF, ///< the send of this stage and micro-batch is over
+  WaitSendB,
+  Unshard, ///< this and the rest: of a stage, without micro-batch
   Reshard,
-  ReduceGrad, ///< of a stage, without micro-batch
+  ReduceGrad,
+  WaitReduceGrad,
 };
 
 /// One action of a row and where it stands in the text.
@@ -57,6 +61,10 @@ struct FileAction {
   bool isCompute() const { return kind <= FileActionKind::B; }
   bool isTransfer() const {
     return kind >= FileActionKind::SendF && kind <= FileActionKind::RecvB;
+  }
+  bool isWait() const {
+    return kind == FileActionKind::WaitSendF ||
+           kind == FileActionKind::WaitSendB;
   }
 };
 
@@ -110,6 +118,12 @@ ScheduleFile toFile(const ScheduleProblem &problem, const Schedule &schedule);
 /// stands at that moment when all rows advance in turn. Both ends of a pair of
 /// ranks so see their messages in one order.
 ScheduleFile insertTransfers(const ScheduleFile &file);
+
+/// Adds to a file with transfers the ends of its sends, which PyTorch asks for
+/// since it knows WAIT_SEND: of an activation before the backward of the same
+/// micro-batch, whose gradient can only come once it was received; of a
+/// gradient at the end of the row.
+ScheduleFile insertSendWaits(const ScheduleFile &file);
 
 /// CSV in PyTorch's current spelling, a line a rank.
 std::string writeScheduleCsv(const ScheduleFile &file);

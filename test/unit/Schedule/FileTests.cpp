@@ -176,6 +176,18 @@ TEST(ScheduleFile, TransfersMustFitThePlacement) {
   // The send stands behind what waits for its answer.
   expectFault("0F0,0RECV_B0,0B0,0SEND_F0\n1RECV_F0,1F0,1B0,1SEND_B0\n", "1:14",
               "in a circle");
+  expectFault("0F0,0WAIT_SEND_F0,0SEND_F0,0RECV_B0,0B0\n"
+              "1RECV_F0,1F0,1B0,1SEND_B0\n",
+              "1:5", "which does not stand before it");
+  expectFault("0F0,0SEND_F0,0RECV_B0,0B0\n"
+              "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1WAIT_SEND_B0\n",
+              "2:41", "stands twice");
+  // A send is over when it is received: each row waits for the other.
+  expectFault("0F0,0SEND_F0,0WAIT_SEND_F0,0F1,0SEND_F1,0WAIT_SEND_F1,0RECV_B0,"
+              "0B0,0RECV_B1,0B1\n"
+              "1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1RECV_F1,1F1,1B1,"
+              "1SEND_B1\n",
+              "1:41", "in a circle");
   expectFault("0REDUCE_GRAD,0F0,0B0\n", "1:18", "already reduced");
 }
 
@@ -210,6 +222,9 @@ TEST(ScheduleFile, InsertedTransfersPassTheCheck) {
     EXPECT_EQ(complaint(csv), "") << csv;
     const Schedule before = computeSchedule(compute);
     EXPECT_EQ(computeSchedule(parsed(csv)).roles, before.roles);
+    const std::string waits = writeScheduleCsv(insertSendWaits(whole));
+    EXPECT_EQ(complaint(waits), "") << waits;
+    EXPECT_EQ(writeScheduleCsv(parsed(waits)), waits);
   }
 }
 
