@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Installs every Debian package that Takt builds and tests with, and builds it.
 #   scripts/setup.sh             packages + build
-#   scripts/setup.sh --with-torch    also python3-torch for the comparison tests
+#   scripts/setup.sh --with-debian-torch  also python3-torch for comparisons
+#   scripts/setup.sh --with-torch    also a newer PyTorch in BUILD/torch-venv, if pip
+#                                    can have it: several GB, at most 15 minutes
 #   TAKT_BUILD_DIR=DIR           where to build (default: build)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -37,9 +39,25 @@ install() {
 }
 
 install "${packages[@]}"
-if [ "${1:-}" = --with-torch ]; then
+if [ "${1:-}" = --with-torch ] || [ "${1:-}" = --with-debian-torch ]; then
   install python3-torch python3-numpy ||
     echo "setup: python3-torch is not to be had; its tests will be skipped" >&2
+fi
+
+# PyTorch's own pipelining runtime runs Takt's schedule files in one test, which
+# is skipped where this gives nothing.
+if [ "${1:-}" = --with-torch ] && [ ! -x "$build/torch-venv/bin/python" ] &&
+  [ -z "${TAKT_TORCH_PYTHON:-}" ]; then
+  install python3-venv || true # the test is skipped without
+  mkdir -p "$build"
+  free=$(df -Pk "$build" | awk 'NR == 2 {print $4}')
+  { [ "$free" -gt 16000000 ] && python3 -m venv "$build/torch-venv" &&
+    timeout 900 "$build/torch-venv/bin/pip" install --quiet --no-cache-dir \
+      'torch>=2.6' numpy pyyaml && "$build/torch-venv/bin/python" -c \
+      'import torch.distributed.pipelining'; } >"$tmp/pip.log" 2>&1 || {
+    rm -rf "$build/torch-venv"
+    echo "setup: no PyTorch 2.6 or later; its test will be skipped" >&2
+  }
 fi
 
 launcher=()

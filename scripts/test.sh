@@ -3,5 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${TAKT_BUILD_DIR:-build}
-scripts/setup.sh --with-torch
+scripts/setup.sh --with-debian-torch
 exec ctest --test-dir "$build" --output-on-failure -j "$(nproc)" "$@"

@@ -41,4 +41,9 @@ inline FileAction otherEnd(const FileAction &a) {
   }
 }
 
+/// The part of `verifyFile` on transfers and reductions; the compute actions
+/// are already right.
+bool checkTransfers(const ScheduleFile &file,
+                    const std::vector<int32_t> &rankOf, Diagnostics &diags);
+
 } // namespace takt

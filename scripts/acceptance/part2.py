@@ -39,6 +39,18 @@ def line_4_small_optima():
            f"answers, solver work {min(works)} to {max(works)}")
 
 
+def line_2_schedule_files():
+    """PyTorch's schedule files take the expected times; files train."""
+    report("2b", *unit("ScheduleFileTimesTest", "*"))
+    report("2f", *integration("schedule_files"))
+
+
+def line_7_schedules_in_pytorch():
+    """What Takt writes runs in PyTorch with the losses of Takt's plan."""
+    report("7a", *integration("torch_csv"))
+    report("7b", *integration("torch_pipelining"))
+
+
 def line_6_contradictions():
     """Ten contradictory files: lines named, suggestions applied."""
     report("6", *integration("contradictions"))
@@ -67,10 +79,12 @@ def line_5_simulated():
 
 
 def main():
+    line_2_schedule_files()
     line_2_simulator()
     line_5_simulated()
     line_4_small_optima()
     line_6_contradictions()
+    line_7_schedules_in_pytorch()
     finish()
 
 
