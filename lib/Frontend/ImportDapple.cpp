@@ -157,7 +157,7 @@ takt::importDapple(const std::string &text, const std::string &fileName,
       }
   }
   if (order.empty()) {
-    diags.error({fileName, 0, 0}, "the profile has no layers");
+    diags.error({fileName, 1, 1}, "the profile has no layers");
     return std::nullopt;
   }
 
@@ -186,7 +186,7 @@ takt::importDapple(const std::string &text, const std::string &fileName,
   // Single figures are in range by now; sums and tensors may not be.
   Diagnostics faults;
   if (!readModelText(base, out, faults)) {
-    diags.error({fileName, 0, 0}, "the profile does not make a model: " +
+    diags.error({fileName, 1, 1}, "the profile does not make a model: " +
                                       faults.all().front().message);
     return std::nullopt;
   }

@@ -1,10 +1,27 @@
 #!/usr/bin/env python3
 """Part 2: proof, simulator, pictures, schedules in and out."""
 import json
+import re
 import resource
 import tempfile
 
-from common import BUILD, cost, finish, integration, report, run, unit
+from common import BUILD, ROOT, cost, finish, integration, report, run, unit
+
+
+def line_3_hostile_input():
+    """10,000 mutants of each reader: taken, or refused with a place."""
+    corpus = ROOT / "test/fuzz/corpus"
+    for folder in sorted(f for f in corpus.iterdir() if f.is_dir()):
+        harness = BUILD / "test/fuzz" / f"fuzz-{folder.name}"
+        line = f"3 {folder.name}"
+        if not harness.exists():
+            report(line, False, f"{harness.name} is not built")
+            continue
+        with tempfile.TemporaryDirectory() as place:
+            done = run("env", "-C", place, harness, folder, "10000")
+        said = re.search(r"\d+ mutants.*", done.stdout)
+        report(line, done.returncode == 0 and bool(said),
+               said.group(0) if said else done.stderr.strip()[-500:])
 
 
 def line_4_small_optima():
@@ -82,6 +99,7 @@ def main():
     line_2_schedule_files()
     line_2_simulator()
     line_5_simulated()
+    line_3_hostile_input()
     line_4_small_optima()
     line_6_contradictions()
     line_7_schedules_in_pytorch()

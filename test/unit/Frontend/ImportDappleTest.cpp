@@ -160,12 +160,12 @@ TEST(ImportDappleTextTest, MalformedLines) {
   EXPECT_EQ(errors("node1 -- a -- forward_compute_time=1, "
                    "backward_compute_time=2, activation_size=1e15, "
                    "parameter_size=3\n"),
-            Messages{"0:0: the profile does not make a model: the output of "
+            Messages{"1:1: the profile does not make a model: the output of "
                      "layer 'node1_a', shape [250000000000000], has more than "
                      "2^40 elements a sample"});
   EXPECT_EQ(errors(""), Messages{"1:1: the file is empty"});
   EXPECT_EQ(errors("node1 -- Input -- " + kCosts),
-            Messages{"0:0: the profile has no layers"});
+            Messages{"1:1: the profile has no layers"});
 }
 
 TEST(ImportDappleTextTest, Cycles) {
