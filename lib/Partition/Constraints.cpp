@@ -100,68 +100,12 @@ bool addTo(PartitionProblem &problem, const SideConstraint &constraint) {
   return true;
 }
 
-/// In the largest binary unit that leaves a whole number.
-std::string sizeText(Bytes bytes) {
-  const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  while (bytes != 0 && bytes % 1024 == 0 && unit < 4) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return fmt::format("{} {}", bytes, units[unit]);
-}
-
 bool isHeadroom(const SideConstraint &constraint) {
   return constraint.kind == ConstraintKind::HeadroomBytes ||
          constraint.kind == ConstraintKind::HeadroomPpm;
 }
 
 } // namespace
-
-static constexpr const char *kKindNames[] = {
-    "keep_together", "keep_apart", "no_cut_after",
-    "no_cut_before", "pin",        "stages",
-    "max_stages",    "headroom_bytes", "headroom_ppm"};
-
-const char *takt::constraintKindName(ConstraintKind kind) {
-  return kKindNames[static_cast<size_t>(kind)];
-}
-
-std::optional<ConstraintKind>
-takt::parseConstraintKind(const std::string &name) {
-  for (size_t i = 0; i < std::size(kKindNames); ++i)
-    if (kKindNames[i] == name)
-      return static_cast<ConstraintKind>(i);
-  return std::nullopt;
-}
-
-std::string takt::toYaml(const SideConstraint &constraint) {
-  const std::string names =
-      fmt::format("{}", fmt::join(constraint.names, ", "));
-  switch (constraint.kind) {
-  case ConstraintKind::KeepTogether:
-    return fmt::format("keep_together: [{}]", names);
-  case ConstraintKind::KeepApart:
-    return fmt::format("keep_apart: [{}]", names);
-  case ConstraintKind::NoCutAfter:
-    return "no_cut_after: " + names;
-  case ConstraintKind::NoCutBefore:
-    return "no_cut_before: " + names;
-  case ConstraintKind::Pin:
-    return fmt::format("pin: {{layer: {}, stage: {}}}", names,
-                       constraint.number);
-  case ConstraintKind::Stages:
-    return fmt::format("stages: {}", constraint.number);
-  case ConstraintKind::MaxStages:
-    return fmt::format("max_stages: {}", constraint.number);
-  case ConstraintKind::HeadroomBytes:
-    return "memory_headroom: " + sizeText(constraint.number);
-  case ConstraintKind::HeadroomPpm:
-    return fmt::format("memory_headroom: {} %",
-                       double(constraint.number) / 10000);
-  }
-  return {};
-}
 
 std::optional<PartitionProblem>
 takt::constrain(const PartitionProblem &base,
