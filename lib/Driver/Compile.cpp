@@ -210,9 +210,14 @@ void Compiler::explainStages() const {
   if (!costs || !devices)
     return;
   Graph graph = model::exportGraph(parts->graph);
+  const std::vector<Segment> segments = chainSegments(graph);
   PartitionProblem problem =
-      partitionProblem(graph, chainSegments(graph),
-                       model::exportTraining(parts->graph), *costs, *devices);
+      partitionProblem(graph, segments, model::exportTraining(parts->graph),
+                       *costs, *devices);
+  if (auto kept = sideConstraints(graph, segments,
+                                  pipe::exportConstraints(*module), error))
+    if (auto constrained = constrain(problem, *kept))
+      problem = std::move(*constrained);
   if (options.schedule == "gpipe" ||
       (scheduleFile && std::string(memoryPolicy(*scheduleFile)) == "gpipe"))
     problem.inFlight = InFlightPolicy::GPipe;

@@ -49,6 +49,9 @@ std::string movedCut(const PartitionProblem &problem, const Partition &current,
                          where, &stage - moved.stages.data(),
                          formatBytes(stage.memory),
                          formatBytes(problem.cluster.memory));
+  moved.bound = 0; // that of the answer need not hold here
+  if (std::optional<std::string> fault = verify(problem, moved))
+    return fmt::format("one segment {}: {}", where, *fault);
   Nanos difference = moved.objective - current.objective;
   double percent = current.objective > 0
                        ? 100.0 * double(difference) / double(current.objective)
