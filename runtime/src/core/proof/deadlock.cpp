@@ -1,0 +1,148 @@
+//===- deadlock.cpp - which instructions a deadlock is about ----*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Every lane that is stuck waits for a node of another lane, whose own head is
+// stuck: following that closes a circle. On each lane of the circle the head
+// stands before the instruction that is needed. One of these pairs is in the
+// wrong order; the best guess is the one where the head needs what the other
+// makes, else where the two are of one micro-batch, else the first.
+//
+//===----------------------------------------------------------------------===//
+#include "program.h"
+
+#include "touches.h"
+
+#include "../check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace takt::rt::proof {
+
+namespace {
+
+/// A lane's head and the instruction of that lane that another lane needs.
+struct Hold {
+  Node head = kNoNode;
+  Node needed = kNoNode; ///< the head itself if it is the one needed
+};
+
+class Explainer {
+public:
+  Explainer(const Program &program,
+            const std::vector<std::vector<uint32_t>> &heads)
+      : program(program), heads(heads) {}
+  ProofFailure explain();
+
+private:
+  Node headOf(Node node) const {
+    const Site &site = program.sites[node];
+    return program.node(site.role, site.lane,
+                        heads[site.role][site.lane]);
+  }
+  Node neededBy(Node head) const;
+  int score(const Hold &hold) const;
+  bool reads(Node reader, Node writer) const;
+
+  const Program &program;
+  const std::vector<std::vector<uint32_t>> &heads;
+};
+
+/// What a stuck head waits for.
+Node Explainer::neededBy(Node head) const {
+  const Site &site = program.sites[head];
+  const Instr &instr = program.instr(head);
+  const Lane &lane = program.lane(head);
+  for (uint32_t w = instr.waitBegin; w < instr.waitEnd; ++w) {
+    const Wait &wait = lane.waits[w];
+    if (heads[site.role][wait.lane] < wait.count)
+      return program.node(site.role, wait.lane, wait.count - 1);
+  }
+  return program.mates[head];
+}
+
+bool Explainer::reads(Node reader, Node writer) const {
+  const Role &role = program.role(reader);
+  Touches touches(program.plan, role);
+  int32_t m = program.instr(reader).microBatch;
+  if (m < 0 || program.instr(writer).microBatch != m)
+    return false;
+  return touches.feeds(program.instr(writer), program.instr(reader));
+}
+
+int Explainer::score(const Hold &hold) const {
+  if (hold.needed == hold.head)
+    return 0;
+  if (reads(hold.head, hold.needed))
+    return 4;
+  const Instr &head = program.instr(hold.head);
+  const Instr &needed = program.instr(hold.needed);
+  bool transfers = head.kind != InstrKind::Call;
+  if (transfers && head.target != needed.target)
+    return 3;
+  return head.microBatch > needed.microBatch ? 2 : 1;
+}
+
+ProofFailure Explainer::explain() {
+  Node at = kNoNode;
+  for (size_t r = 0; r < heads.size() && at == kNoNode; ++r)
+    for (size_t l = 0; l < heads[r].size() && at == kNoNode; ++l)
+      if (heads[r][l] < program.plan.roles[r].lanes[l].instrs.size())
+        at = program.node(static_cast<int32_t>(r), static_cast<int32_t>(l),
+                          heads[r][l]);
+  std::vector<Hold> seen;
+  std::vector<bool> visited(program.size());
+  while (!visited[at]) {
+    visited[at] = true;
+    Node needed = neededBy(at);
+    seen.push_back({headOf(needed), needed});
+    at = seen.back().head;
+  }
+  // What came before the first visit of the closing head led into the circle;
+  // the head it all began with was never reached before.
+  auto first = std::find_if(seen.begin(), seen.end(),
+                            [&](const Hold &h) { return h.head == at; });
+  bool wholeWay = first + 1 == seen.end();
+  std::vector<Hold> circle(wholeWay ? seen.begin() : first + 1, seen.end());
+
+  const Hold *worst = &circle.front();
+  int most = -1;
+  for (const Hold &hold : circle)
+    if (int value = score(hold); value > most) {
+      most = value;
+      worst = &hold;
+    }
+  // Where every head is itself what is needed the ends are two of the heads.
+  Node other = worst->needed != worst->head ? worst->needed
+               : circle.size() > 1          ? circle[1].head
+                                            : kNoNode;
+  std::string text =
+      worst->needed != worst->head
+          ? fmt::format("{} stands before {}, which must complete first: the "
+                        "lanes wait for each other in a circle of {}",
+                        program.text(worst->head), program.text(other),
+                        circle.size())
+          : fmt::format("{} waits for itself around a circle of {}",
+                        program.text(worst->head), circle.size());
+  ProofFailure failure =
+      program.failure(ProofRule::Order, text, worst->head, other);
+  // Long circles say the same thing over and over.
+  constexpr size_t kMost = 64;
+  for (size_t i = 0; i < circle.size() && i < kMost; ++i)
+    failure.circle.push_back(program.end(circle[i].head));
+  return failure;
+}
+
+} // namespace
+
+ProofFailure explainDeadlock(const Program &program,
+                             const std::vector<std::vector<uint32_t>> &heads) {
+  return Explainer(program, heads).explain();
+}
+
+} // namespace takt::rt::proof
