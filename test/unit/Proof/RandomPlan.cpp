@@ -94,7 +94,7 @@ rt::Plan randomPlan(uint32_t seed, const RandomPlanLimits &limits) {
     cuts.insert(pick(random, 1, segments - 1));
   int m = pick(random, 1, limits.microBatches);
   std::vector<int32_t> replicas;
-  bool equal = pick(random, 0, 1) == 1;
+  bool equal = pick(random, 0, 1) == 1 || limits.equalReplicas;
   int all = pick(random, 1, limits.replicas);
   for (int s = 0; s < stages; ++s)
     replicas.push_back(equal ? all : pick(random, 1, limits.replicas));

@@ -21,6 +21,7 @@ struct RandomPlanLimits {
   int stages = 5;
   int microBatches = 6;
   int replicas = 3;
+  bool equalReplicas = false; ///< of all stages
 };
 
 /// The plan of a seed: equal seeds give equal plans.

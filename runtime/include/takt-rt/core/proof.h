@@ -38,6 +38,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "takt-rt/core/interpreter.h"
 #include "takt-rt/core/plan.h"
 
 #include <optional>
@@ -98,6 +99,13 @@ Proof certify(Plan &plan);
 /// certificate it carries, which must be there: `hasCertificate`.
 Proof checkCertificate(const Plan &plan);
 bool hasCertificate(const Plan &plan);
+
+/// What holds up a run that no longer moves, in the terms of the proof: the two
+/// instructions that the lanes' counts show to be in the wrong order, or the
+/// messages that do not match. Nothing if the run is not stuck, or in a call.
+/// `ranks[r]` is the interpreter of rank r.
+std::optional<ProofFailure>
+explainStuck(const Plan &plan, const std::vector<const Interpreter *> &ranks);
 
 /// "proved: 96 actions, 24 messages, 2 ranks", or the failure and its ends, a
 /// line each; warnings follow.

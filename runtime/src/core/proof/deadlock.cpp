@@ -37,7 +37,7 @@ public:
   Explainer(const Program &program,
             const std::vector<std::vector<uint32_t>> &heads)
       : program(program), heads(heads) {}
-  ProofFailure explain();
+  std::optional<ProofFailure> explain();
 
 private:
   Node headOf(Node node) const {
@@ -88,8 +88,8 @@ int Explainer::score(const Hold &hold) const {
   return head.microBatch > needed.microBatch ? 2 : 1;
 }
 
-ProofFailure Explainer::explain() {
-  Node at = kNoNode;
+std::optional<ProofFailure> Explainer::explain() {
+  Node at = kNoNode; // the first head
   for (size_t r = 0; r < heads.size() && at == kNoNode; ++r)
     for (size_t l = 0; l < heads[r].size() && at == kNoNode; ++l)
       if (heads[r][l] < program.plan.roles[r].lanes[l].instrs.size())
@@ -97,12 +97,16 @@ ProofFailure Explainer::explain() {
                           heads[r][l]);
   std::vector<Hold> seen;
   std::vector<bool> visited(program.size());
-  while (!visited[at]) {
+  while (at != kNoNode && !visited[at]) {
     visited[at] = true;
     Node needed = neededBy(at);
+    if (needed == kNoNode)
+      return std::nullopt;
     seen.push_back({headOf(needed), needed});
     at = seen.back().head;
   }
+  if (at == kNoNode)
+    return std::nullopt;
   // What came before the first visit of the closing head led into the circle;
   // the head it all began with was never reached before.
   auto first = std::find_if(seen.begin(), seen.end(),
@@ -140,9 +144,34 @@ ProofFailure Explainer::explain() {
 
 } // namespace
 
-ProofFailure explainDeadlock(const Program &program,
-                             const std::vector<std::vector<uint32_t>> &heads) {
+std::optional<ProofFailure>
+explainDeadlock(const Program &program,
+                const std::vector<std::vector<uint32_t>> &heads) {
   return Explainer(program, heads).explain();
 }
 
 } // namespace takt::rt::proof
+
+namespace takt::rt {
+
+std::optional<ProofFailure>
+explainStuck(const Plan &plan, const std::vector<const Interpreter *> &ranks) {
+  proof::Program program(plan);
+  if (auto failure = program.match())
+    return failure;
+  // The first replica that is not finished stands for its role.
+  std::vector<std::vector<uint32_t>> heads;
+  for (const Role &role : plan.roles) {
+    int32_t rank = role.firstRank;
+    while (rank + 1 < role.firstRank + role.replicas &&
+           ranks[rank]->finished())
+      ++rank;
+    std::vector<uint32_t> counts;
+    for (size_t lane = 0; lane < role.lanes.size(); ++lane)
+      counts.push_back(ranks[rank]->count(static_cast<int>(lane)));
+    heads.push_back(std::move(counts));
+  }
+  return proof::explainDeadlock(program, heads);
+}
+
+} // namespace takt::rt

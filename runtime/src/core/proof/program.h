@@ -71,7 +71,8 @@ struct Order {
 Order findOrder(const Program &program);
 
 /// What a deadlock is about: `heads[role][lane]` counts completed instructions.
-ProofFailure explainDeadlock(const Program &program,
+/// Nothing if some head waits for nobody.
+std::optional<ProofFailure> explainDeadlock(const Program &program,
                              const std::vector<std::vector<uint32_t>> &heads);
 
 std::optional<ProofFailure> checkCalls(const Program &program);
