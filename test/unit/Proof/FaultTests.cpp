@@ -213,6 +213,8 @@ bool names(const rt::Plan &plan, const rt::ProofFailure &failure,
   for (const rt::ProofEnd &end : failure.ends) {
     if (end.role == own && culprit.actions.empty())
       return true;
+    if (end.role == own && end.action[0] == '(')
+      return true; // what was dropped has no place to be named by
     for (const std::string &action : culprit.actions) {
       if (end.role == own && end.action == action)
         return true;
@@ -260,9 +262,11 @@ TEST(Proof, AThousandFaultsAreRefused) {
       auto expected = runSymbolically(plan, 0);
       ASSERT_TRUE(expected);
       for (uint32_t order = 0; order < kOrders; ++order)
-        ASSERT_EQ(runSymbolically(broken, order), expected)
+        ASSERT_TRUE(runSymbolically(broken, order) == expected)
             << "seed " << seed << " fault " << int(fault) << " order "
-            << order;
+            << order << ": "
+            << (culprit->actions.empty() ? "" : culprit->actions[0]) << " in "
+            << plan.roles[culprit->role].name;
       continue;
     }
     ++refused;

@@ -47,6 +47,7 @@ private:
   }
   Node neededBy(Node head) const;
   int score(const Hold &hold) const;
+  bool needs(Node later, Node earlier) const;
   bool reads(Node reader, Node writer) const;
 
   const Program &program;
@@ -75,11 +76,45 @@ bool Explainer::reads(Node reader, Node writer) const {
   return touches.feeds(program.instr(writer), program.instr(reader));
 }
 
+/// True if what `later` waits for leads back to `earlier` on its own rank, so
+/// that the lane has the two in the order they must have.
+bool Explainer::needs(Node later, Node earlier) const {
+  const Site &site = program.sites[later];
+  std::vector<Node> open;
+  std::vector<bool> seen(program.size());
+  auto push = [&](Node node) {
+    if (!seen[node])
+      open.push_back(node);
+    seen[node] = true;
+  };
+  auto pushWaits = [&](Node node) {
+    const Lane &lane = program.lane(node);
+    const Instr &instr = program.instr(node);
+    for (uint32_t w = instr.waitBegin; w < instr.waitEnd; ++w)
+      if (lane.waits[w].count > 0)
+        push(program.node(site.role, lane.waits[w].lane,
+                          lane.waits[w].count - 1));
+  };
+  pushWaits(later);
+  while (!open.empty()) {
+    Node node = open.back();
+    open.pop_back();
+    if (node == earlier)
+      return true;
+    pushWaits(node);
+    if (program.sites[node].instr > 0)
+      push(node - 1);
+  }
+  return false;
+}
+
 int Explainer::score(const Hold &hold) const {
   if (hold.needed == hold.head)
     return 0;
   if (reads(hold.head, hold.needed))
     return 4;
+  if (needs(hold.needed, hold.head))
+    return 0;
   const Instr &head = program.instr(hold.head);
   const Instr &needed = program.instr(hold.needed);
   bool transfers = head.kind != InstrKind::Call;

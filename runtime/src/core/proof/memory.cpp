@@ -105,6 +105,7 @@ private:
   std::map<Node, Contributions> messages; ///< sums under way, by send
   std::set<std::pair<uint16_t, size_t>> updated; ///< role and parameter
   std::optional<ProofFailure> failure;
+  std::optional<ProofFailure> incomplete; ///< counts if nothing else fails
 };
 
 std::string Walker::placeOf(Node node, const Touch &touch) const {
@@ -208,6 +209,8 @@ void Walker::accessGradient(Node node, const Touch &touch, Part &part) {
   if (!touch.reads || part.added == 0) {
     if (instr.kind == InstrKind::AllReduce)
       part.reduced = node;
+    else if (touch.reads)
+      part.taken = node;
     return;
   }
   if (part.added != plan.training.microBatches)
@@ -405,12 +408,14 @@ void Walker::checkUpdates(Node node) {
                                 "not its gradient",
                                 program.text(node), name),
                     node);
-      if (sumOf(role, grad) != wanted(param.param))
-        return fail(ProofRule::Completeness,
-                    fmt::format("{} updates parameter {} without the sum of "
-                                "all its uses, each once",
-                                program.text(node), name),
-                    node);
+      // The walk goes on: what went wrong may lie on another role.
+      if (!incomplete && sumOf(role, grad) != wanted(param.param))
+        incomplete = program.failure(
+            ProofRule::Completeness,
+            fmt::format("{} updates parameter {} without the sum of all its "
+                        "uses, each once",
+                        program.text(node), name),
+            node);
     }
   }
 }
@@ -480,6 +485,8 @@ std::optional<ProofFailure> Walker::run() {
     if (failure)
       return failure;
   }
+  if (incomplete)
+    return incomplete;
   checkLosses();
   return failure;
 }

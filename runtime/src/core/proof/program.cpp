@@ -97,13 +97,20 @@ std::optional<ProofFailure> Program::match() {
     const std::vector<Node> &more = lacksRecv ? sends[c] : recvs[c];
     const std::vector<Node> &less = lacksRecv ? recvs[c] : sends[c];
     Node alone = more[both];
-    return failure(ProofRule::Matching,
-                   fmt::format("{} on channel {} is never {}: the other end "
-                               "has {} messages, this one {}",
-                               text(alone), name,
-                               lacksRecv ? "received" : "sent", less.size(),
-                               more.size()),
-                   alone, less.empty() ? kNoNode : less.back());
+    const Role &other = plan.roles[lacksRecv ? plan.channels[c].dstRole
+                                             : plan.channels[c].srcRole];
+    ProofFailure fault = failure(
+        ProofRule::Matching,
+        fmt::format("{} on channel {} is never {} by role {}: it has {} "
+                    "messages, this one {}",
+                    text(alone), name, lacksRecv ? "received" : "sent",
+                    quoted(other.name), less.size(), more.size()),
+        alone, less.empty() ? kNoNode : less.back());
+    if (less.empty())
+      fault.ends.push_back({other.firstRank, other.name, "", 0,
+                            lacksRecv ? "(no receive)" : "(no send)",
+                            std::nullopt, std::nullopt});
+    return fault;
   }
   return std::nullopt;
 }

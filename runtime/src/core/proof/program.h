@@ -76,6 +76,8 @@ std::optional<ProofFailure> explainDeadlock(const Program &program,
                              const std::vector<std::vector<uint32_t>> &heads);
 
 std::optional<ProofFailure> checkCalls(const Program &program);
+/// Kernels are given the parameters of their layers.
+std::optional<ProofFailure> checkParams(const Program &program);
 std::optional<ProofFailure> checkMemory(const Program &program,
                                         const Order &order);
 std::optional<ProofFailure> checkCapacity(const Plan &plan);

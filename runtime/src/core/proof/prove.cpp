@@ -72,6 +72,8 @@ Proof run(const Plan &plan, Order &order) {
   if (!proof.failure)
     proof.failure = checkCalls(program);
   if (!proof.failure)
+    proof.failure = checkParams(program);
+  if (!proof.failure)
     proof.failure = checkMemory(program, order);
   if (!proof.failure)
     proof.failure = checkCapacity(plan);
