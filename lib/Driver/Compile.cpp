@@ -25,6 +25,7 @@
 #include "takt/Transforms/Passes.h"
 
 #include "takt-rt/core/file.h"
+#include "takt-rt/core/proof.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
@@ -197,6 +198,17 @@ ExitCode Compiler::predict() {
   return ExitCode::Done;
 }
 
+/// No plan leaves the compiler unproven; one that fails is the compiler's fault.
+ExitCode Compiler::prove() {
+  rt::Proof proof = rt::certify(plan);
+  if (!proof.holds())
+    return fail("the lowered plan fails its proof: " + rt::proofText(proof),
+                ExitCode::Internal);
+  for (const rt::ProofFailure &warning : proof.warnings)
+    std::cerr << "taktc: warning: " << warning.text << '\n';
+  return ExitCode::Done;
+}
+
 /// Poses the problem of stage assignment once more, from the IR it was solved
 /// in, so that the neighbours of its answer can be valued.
 void Compiler::explainStages() const {
@@ -239,6 +251,7 @@ ExitCode Compiler::run() {
   step(&Compiler::resolveCutNames);
   step(&Compiler::runPasses);
   step(&Compiler::lowerToPlan);
+  step(&Compiler::prove);
   step(&Compiler::predict);
   diags.print(std::cerr);
   if (code != ExitCode::Done || written)

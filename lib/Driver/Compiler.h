@@ -44,6 +44,7 @@ private:
   rt::ExitCode runPasses();
   rt::ExitCode runPass(std::unique_ptr<mlir::Pass> pass);
   rt::ExitCode lowerToPlan();
+  rt::ExitCode prove();
   rt::ExitCode predict();
   void explainStages() const;
   std::string hashInputs();

@@ -95,8 +95,28 @@ def line_5_simulated():
            f"{megabytes:.0f} MB")
 
 
+def line_1_proof():
+    report("1a", *unit("ProofTests", "Traps.*"))
+    report("1b", *unit("ProofTests", "Proof.AThousandRandomPlansHold"))
+    report("1c", *unit("ProofTests", "Proof.AThousandFaultsAreRefused"))
+
+
+def line_5_proof():
+    found = sorted(BUILD.glob("test/unit/**/ProofTests"))
+    text = run(found[0], "--gtest_also_run_disabled_tests",
+               "--gtest_filter=ProofFigures.*").stdout if found else ""
+    for line, name, limit in (("5a", "many-actions", 2), ("5b", "symmetric", 1)):
+        figures = re.search(rf"^{name}: .*proved ([0-9.]+) s.*read ([0-9.]+) s.*",
+                            text, re.M)
+        report(line, bool(figures) and float(figures.group(1)) <= limit
+               and float(figures.group(2)) <= limit,
+               figures.group(0) if figures else "ProofTests printed no figures")
+
+
 def main():
     line_2_schedule_files()
+    line_1_proof()
+    line_5_proof()
     line_2_simulator()
     line_5_simulated()
     line_3_hostile_input()

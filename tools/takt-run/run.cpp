@@ -18,6 +18,7 @@
 #include "takt-rt/core/clock.h"
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
+#include "takt-rt/core/proof.h"
 #include "takt-rt/core/summary.h"
 #include "takt-rt/data/source.h"
 #include "takt-rt/host/trainer.h"
@@ -68,6 +69,7 @@ private:
   bool wantsPictures() const {
     return !options.trace.empty() || !options.timeline.empty();
   }
+  void prove();
   void dryRun();
   void load();
   void runSteps(rt::Trainer &trainer);
@@ -79,6 +81,7 @@ private:
 
   const RunOptions &options;
   rt::Plan plan;
+  bool proven = false;
   rt::Simulation predicted;
   rt::TensorMap weights;
   int64_t steps = 0;
@@ -86,7 +89,9 @@ private:
 };
 
 Run::Run(const RunOptions &options)
-    : options(options), plan(rt::readPlan(options.plan)) {
+    : options(options),
+      plan(rt::readPlan(options.plan, rt::Reading::Structure)) {
+  prove();
   if (options.seed)
     plan.training.seed = *options.seed;
   steps =
@@ -98,6 +103,20 @@ Run::Run(const RunOptions &options)
                 ExitCode::Usage);
   if (!options.dumpGradients.empty() && steps == 0)
     throw Error("'--dump-gradients' needs a step", ExitCode::Usage);
+}
+
+/// The whole proof takes little beside a run, so a certificate alone is not
+/// relied upon.
+void Run::prove() {
+  rt::Proof proof = rt::prove(plan);
+  proven = proof.holds();
+  if (!options.unproven)
+    return rt::requireProof(proof, options.plan);
+  if (!proven)
+    std::cerr << fmt::format("takt-run: warning: UNPROVEN PLAN: {}\n"
+                             "takt-run: warning: it may hang, or train on "
+                             "wrong data\n",
+                             rt::proofText(proof));
 }
 
 void Run::load() {
@@ -128,7 +147,9 @@ void Run::dryRun() {
 
 void Run::train() {
   checkOutputs(options);
-  predicted = rt::simulate(plan);
+  // A plan that cannot run to its end has no predicted time.
+  if (proven)
+    predicted = rt::simulate(plan);
   say(rt::printText(rt::summarize(plan)));
   if (!options.dryRun.empty())
     return dryRun();

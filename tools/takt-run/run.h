@@ -23,6 +23,7 @@ struct RunOptions {
   bool synthetic = false;       ///< random samples, whatever the model
   std::optional<uint64_t> seed; ///< instead of the plan's
   double timeoutSeconds = 600;
+  bool unproven = false; ///< run even a plan whose proof fails
   std::string dryRun; ///< "", "host", "cuda"
   std::string loadWeights, saveWeights, dumpGradients;
   std::string profile, trace, timeline, logLosses;

@@ -67,6 +67,8 @@ void addOptions(CLI::App &app, run::RunOptions &options, bool &threads,
                  "seconds without any progress that end the run")
       ->check(CLI::Range(1e-3, 1e9))
       ->default_str("600");
+  app.add_flag("--unproven", options.unproven,
+               "run a plan even if its proof fails; it may hang or train wrong");
   app.add_option("--dry-run", options.dryRun, "only simulate, for host or cuda")
       ->check(CLI::IsMember({"host", "cuda"}));
   app.add_option("--format", format, "report as text or json")

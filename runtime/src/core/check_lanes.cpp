@@ -127,6 +127,9 @@ void LaneChecker::run() {
       faults.add(where, "lane {} is of unknown kind", quoted(code.name));
     if (code.instrs.size() > (1u << 30) || code.waits.size() > (1u << 30))
       faults.add(where, "lane {} is too long", quoted(code.name));
+    if (!code.order.empty() && code.order.size() != code.instrs.size())
+      faults.add(where, "lane {} has {} places of order for {} instructions",
+                 quoted(code.name), code.order.size(), code.instrs.size());
     for (size_t i = 0; i < code.instrs.size() && !faults.full(); ++i)
       checkInstr(lane, i);
   }

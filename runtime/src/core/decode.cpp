@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
+#include "takt-rt/core/proof.h"
 
 #include "check.h"
 #include "plan_generated.h"
@@ -91,6 +92,8 @@ private:
   Pool pool(const fb::Pool &from);
   Procedure procedure(const fb::Procedure &from);
   Lane lane(const fb::Lane &from);
+  std::vector<uint32_t> places(const flatbuffers::Vector<uint8_t> &from,
+                               size_t count);
   LoadField load(const fb::LoadField &from);
   RoleParam roleParam(const fb::RoleParam &from);
   Role role(const fb::Role &from);
@@ -212,7 +215,32 @@ Lane Decoder::lane(const fb::Lane &from) {
     waitBegin = instr.waitEnd;
     lane.instrs.push_back(instr);
   }
+  if (from.order())
+    lane.order = places(*from.order(), lane.instrs.size());
   return lane;
+}
+
+/// The certificate's places of a lane of `count` instructions.
+std::vector<uint32_t> Decoder::places(const flatbuffers::Vector<uint8_t> &from,
+                                      size_t count) {
+  std::vector<uint32_t> places;
+  uint32_t last = ~uint32_t(0);
+  uint64_t rise = 0;
+  int shift = 0;
+  for (uint8_t byte : from) {
+    rise |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    shift += 7;
+    if ((byte & 0x80) != 0 && shift < 35)
+      continue;
+    if ((byte & 0x80) != 0 || rise >> 32 != 0 || places.size() == count)
+      fail("a lane's certificate is damaged");
+    places.push_back(last += static_cast<uint32_t>(rise));
+    rise = 0;
+    shift = 0;
+  }
+  if (shift != 0 || places.size() != count)
+    fail("a lane's certificate is damaged");
+  return places;
 }
 
 LoadField Decoder::load(const fb::LoadField &from) {
@@ -378,6 +406,8 @@ Plan deserialize(const uint8_t *bytes, size_t size, const std::string &name) {
   }
   Plan plan = Decoder(name).decode(bytes, size);
   requireSound(plan, name);
+  if (hasCertificate(plan))
+    requireProof(checkCertificate(plan), name);
   return plan;
 }
 

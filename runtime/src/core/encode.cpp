@@ -159,8 +159,21 @@ Offset<fb::Lane> Encoder::lane(const Lane &lane) {
   auto name = text(lane.name);
   auto instrVector = builder.CreateVectorOfStructs(instrs);
   auto waitVector = builder.CreateVectorOfStructs(waits);
+  // The places of a lane rise by little: most take a byte.
+  std::vector<uint8_t> places;
+  uint32_t last = ~uint32_t(0);
+  for (uint32_t place : lane.order) {
+    uint32_t rise = place - last;
+    for (; rise >= 0x80; rise >>= 7)
+      places.push_back(static_cast<uint8_t>(rise | 0x80));
+    places.push_back(static_cast<uint8_t>(rise));
+    last = place;
+  }
+  Offset<Vector<uint8_t>> order;
+  if (!places.empty())
+    order = builder.CreateVector(places);
   return fb::CreateLane(builder, name, byteOf(lane.kind), instrVector,
-                        waitVector);
+                        waitVector, order);
 }
 
 Offset<fb::LoadField> Encoder::load(const LoadField &load) {

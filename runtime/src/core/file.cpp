@@ -12,6 +12,7 @@
 #include "takt-rt/core/file.h"
 
 #include "takt-rt/core/error.h"
+#include "takt-rt/core/proof.h"
 #include "takt-rt/core/text.h"
 
 #include <fmt/format.h>
@@ -100,16 +101,21 @@ void writeFile(const std::string &path, const std::string &content) {
   }
 }
 
-Plan readPlan(const std::string &path) {
+Plan readPlan(const std::string &path, Reading reading) {
   std::string content = readFile(path);
   std::string name = path == "-" ? "standard input" : path;
   auto bytes = reinterpret_cast<const uint8_t *>(content.data());
+  Plan plan;
   if (isPlanFile(bytes, content.size()))
-    return deserialize(bytes, content.size(), name);
-  if (looksLikePlanText(content))
-    return parsePlanText(content, name);
-  throw Error(
-      fmt::format("{}: neither a plan file nor the text form of a plan", name));
+    plan = deserialize(bytes, content.size(), name);
+  else if (looksLikePlanText(content))
+    plan = parsePlanText(content, name);
+  else
+    throw Error(fmt::format(
+        "{}: neither a plan file nor the text form of a plan", name));
+  if (reading == Reading::Proof && !hasCertificate(plan))
+    requireProof(prove(plan), name);
+  return plan;
 }
 
 void writePlan(const Plan &plan, const std::string &path) {

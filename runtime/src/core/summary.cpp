@@ -10,6 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "takt-rt/core/summary.h"
 
+#include "takt-rt/core/proof.h"
+
 #include <limits>
 #include <set>
 
@@ -91,6 +93,8 @@ Summary summarize(const Plan &plan) {
     summary.gap = static_cast<double>(plan.objectiveStep) /
                       static_cast<double>(plan.boundStep) -
                   1;
+  if (hasCertificate(plan))
+    summary.proof = proofText(checkCertificate(plan));
   double work = 0;
   for (const Role &role : plan.roles) {
     summary.stages.push_back(summarizeRole(plan, role));

@@ -134,6 +134,8 @@ std::string printText(const Summary &summary) {
     text += fmt::format("assigned  {}, bound {}, gap {}\n",
                         formatNanos(summary.objective),
                         formatNanos(summary.bound), formatShare(*summary.gap));
+  if (!summary.proof.empty())
+    text += fmt::format("proof     {}\n", summary.proof);
   text += fmt::format("costs     {}\n\n", summary.costSource);
   return text + stageTable(summary) + memoryTable(summary);
 }
@@ -191,7 +193,8 @@ std::string toJson(const Summary &summary) {
                {"gap", share(summary.gap)},
                {"bubble", share(summary.bubble)},
                {"peak_bytes", peaks},
-               {"stages", stages}};
+               {"stages", stages},
+               {"proof", summary.proof.empty() ? Json() : Json(summary.proof)}};
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -8,6 +8,7 @@
 // Statements outside roles, and the references to roles that they make.
 //
 //===----------------------------------------------------------------------===//
+#include "takt-rt/core/proof.h"
 #include "takt-rt/core/text.h"
 
 #include "check.h"
@@ -223,6 +224,8 @@ bool looksLikePlanText(std::string_view text) {
 Plan parsePlanText(std::string_view text, const std::string &name) {
   Plan plan = TextParser(text, name).parse();
   requireSound(plan, name);
+  if (hasCertificate(plan))
+    requireProof(checkCertificate(plan), name);
   return plan;
 }
 

@@ -117,6 +117,8 @@ Instr TextParser::instr(Lane &lane) {
     } while (in.accept(","));
   }
   instr.waitEnd = static_cast<uint32_t>(lane.waits.size());
+  if (in.acceptWord("at"))
+    lane.order.push_back(in.integer<uint32_t>());
   return instr;
 }
 

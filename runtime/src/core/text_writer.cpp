@@ -189,7 +189,8 @@ void Writer::procedure(const Role &role, const Procedure &procedure) {
 
 void Writer::lane(const Role &role, const Lane &lane) {
   line(1, "lane {} {} {{", named(lane.name), nameOf(lane.kind));
-  for (const Instr &instr : lane.instrs) {
+  for (size_t i = 0; i < lane.instrs.size(); ++i) {
+    const Instr &instr = lane.instrs[i];
     std::string code(nameOf(instr.kind));
     if (instr.kind == InstrKind::Call) {
       const Procedure &procedure = role.procedures[instr.target];
@@ -205,6 +206,8 @@ void Writer::lane(const Role &role, const Lane &lane) {
       code += fmt::format("{} {}:{}", w == instr.waitBegin ? " after" : ",",
                           named(role.lanes[lane.waits[w].lane].name),
                           lane.waits[w].count);
+    if (i < lane.order.size())
+      code += fmt::format(" at {}", lane.order[i]);
     line(2, "{:<44} # {}", code, actionText(plan, role, instr));
   }
   line(1, "}}");

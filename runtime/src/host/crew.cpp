@@ -14,6 +14,7 @@
 
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/hang.h"
+#include "takt-rt/core/proof.h"
 
 #include <fmt/format.h>
 
@@ -209,6 +210,12 @@ std::string Crew::hangReport(int64_t step) const {
   std::string text =
       fmt::format("nothing moved for {:g} s in step {}: {}", timeoutSeconds,
                   step + 1, explainHang(plan, interpreters));
+  if (std::optional<ProofFailure> why = explainStuck(plan, interpreters)) {
+    text += fmt::format("\n  {}: {}", ruleName(why->rule), why->text);
+    for (const ProofEnd &end : why->ends)
+      text += fmt::format("\n  end: rank {} lane '{}' instruction {}: {}",
+                          end.rank, end.lane, end.instr, end.action);
+  }
   for (size_t i = 0; i < stuck.size() && i < kMostRanks; ++i)
     text += rankReport(stuck[i]);
   if (stuck.size() > kMostRanks)

@@ -98,7 +98,7 @@ TEST(PlanFile, TextReadsWell) {
   shape.microBatches = 1;
   std::string text = toText(makePipeline(shape));
   for (const char *line :
-       {"takt-plan 1.0\n", "role stage1 {\n",
+       {"takt-plan 1.1\n", "role stage1 {\n",
         "channel act0 activation stage0 -> stage1 bytes 768 link \"\" latency "
         "0 bandwidth 0\n",
         "    linear_forward forward layer 0 (batch+0:768, weights+0:1024, "
@@ -126,7 +126,7 @@ TEST(PlanFile, TextErrorsNameLineAndColumn) {
             "p:15:8: expected an integer of at most 64 bits, not negative");
   EXPECT_EQ(failure("optimizer sgd", "optimizer sdg"),
             "p:16:13: unknown optimizer 'sdg'");
-  EXPECT_EQ(failure("takt-plan 1.0", "takt-plan 2.0"),
+  EXPECT_EQ(failure("takt-plan 1.1", "takt-plan 2.0"),
             "p:1:11: written in plan format 2.0, this program reads 1.x");
   EXPECT_EQ(failure("-> stage1", "-> stage9"), "p:36:35: no role 'stage9'");
   EXPECT_EQ(failure("\"linear-chain\"", "\"linear"),

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The binary form is FlatBuffers by runtime/schema/plan.fbs. Equal plans give
-// equal bytes. What a reader returns has passed `checkStructure`.
+// equal bytes. What a reader returns has passed `checkStructure`,
+// and a certificate that it carries has passed `checkCertificate`.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -34,8 +35,13 @@ inline Plan deserialize(const std::vector<uint8_t> &bytes,
 /// True if the bytes claim to be the binary form.
 bool isPlanFile(const uint8_t *bytes, size_t size);
 
-/// Reads a file in binary or text form; "-" is standard input.
-Plan readPlan(const std::string &path);
+/// How much of a plan in a file is shown to hold before it is handed out: with
+/// `Proof`, a plan without a certificate is proven on reading.
+enum class Reading : uint8_t { Structure, Proof };
+
+/// Reads a file in binary or text form; "-" is standard input. Throws
+/// `Error(BadInput)`, for a failed proof with its text.
+Plan readPlan(const std::string &path, Reading reading = Reading::Proof);
 
 /// Writes the binary form, as a whole or not at all; "-" is standard output.
 void writePlan(const Plan &plan, const std::string &path);

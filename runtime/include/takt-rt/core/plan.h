@@ -223,6 +223,9 @@ struct Lane {
   std::string name;
   std::vector<Instr> instrs;
   std::vector<Wait> waits;
+  /// The proof's certificate: the place of each instruction in one total order
+  /// of the whole plan (see proof.h); empty: the plan carries none.
+  std::vector<uint32_t> order = {};
 };
 
 //===----------------------------------------------------------------------===//
@@ -396,7 +399,7 @@ struct NodeResources {
 
 struct Plan {
   static constexpr int32_t kFormatMajor = 1;
-  static constexpr int32_t kFormatMinor = 0;
+  static constexpr int32_t kFormatMinor = 1;
 
   std::string model;     ///< name of the model
   std::string cluster;   ///< name of the cluster

@@ -32,6 +32,8 @@
 //     capacity_bytes   of a device; 0: not known
 //     memory_bytes     object: bytes by kind of pool
 //     in_flight        most micro-batches whose activations are held
+//   proof              "proved: N actions, M messages, K ranks" as the plan's
+//                      certificate has it, null for a plan without one
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -72,6 +74,7 @@ struct Summary {
   std::optional<double> gap;    ///< objective / bound - 1
   std::optional<double> bubble; ///< idle share of the ranks' compute lanes
   std::vector<StageSummary> stages;
+  std::string proof; ///< empty: the plan carries no certificate
 };
 
 /// The plan must pass `checkStructure`.

@@ -1,0 +1,124 @@
+//===- proof.h - why a plan may be run --------------------------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// What the proof shows of a plan, in this order:
+//
+//   structure     `checkStructure` holds, no rank sends to itself
+//   matching      the n-th receive of a channel takes the n-th send, both of
+//                 one micro-batch and size; reductions have all their members
+//   order         one total order of launches exists that the lanes and waits
+//                 of every rank follow, over all channels and groups: NCCL's
+//                 rule, and enough against deadlock, since the earliest
+//                 unfinished launch always has all its participants waiting
+//   completeness  every micro-batch passes every stage forward once and
+//                 backward once (B, or I and W), nothing is done twice, every
+//                 gradient of every use, replica and stage is in the update,
+//                 and each parameter is updated once
+//   stale-read    every read sees the bytes that its own micro-batch wrote
+//                 last, whatever the timing
+//   lifetime      nothing is overwritten while a reader may still come (a
+//                 slot is reused only against a credit: a wait for its last
+//                 reader)
+//   capacity      arenas fit their devices
+//
+// All of it is by role. A cycle among ranks maps to a cycle among their roles,
+// so an order of the roles' instructions is an order of the ranks', whatever
+// the replica counts. Memory is a rank's own, so lanes and waits of one rank
+// decide it; only where these do not suffice are the messages followed, and
+// then over ranks, for every replica whose neighbours differ.
+//
+// The certificate is a number an instruction: its place in the total order,
+// equal for the two ends of a message. With it, matching and order are checked
+// by one comparison an edge.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "takt-rt/core/interpreter.h"
+#include "takt-rt/core/plan.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace takt::rt {
+
+enum class ProofRule : uint8_t {
+  Structure,
+  Matching,
+  Order,
+  Completeness,
+  StaleRead,
+  Lifetime,
+  Capacity,
+  MixedStreams, ///< a warning: correct, but slow under NCCL
+};
+
+/// "structure", "matching", ..., "stale-read", "mixed-streams".
+const char *ruleName(ProofRule rule);
+
+/// One of the instructions that a failure is about.
+struct ProofEnd {
+  int32_t rank = 0; ///< the first of the role
+  std::string role;
+  std::string lane;
+  uint32_t instr = 0; ///< index in the lane
+  std::string action; ///< "1RECV_F3"
+  /// Under the virtual clock, if the plan runs to its end there.
+  std::optional<Nanos> begin, end;
+};
+
+struct ProofFailure {
+  ProofRule rule = ProofRule::Structure;
+  std::string text;           ///< one sentence
+  std::vector<ProofEnd> ends; ///< two where two are at odds; may be empty
+  /// Of a deadlock: every instruction of the circle.
+  std::vector<ProofEnd> circle;
+};
+
+struct Proof {
+  int64_t actions = 0;  ///< instructions of all ranks
+  int64_t messages = 0; ///< pieces between two ranks, and reductions
+  int32_t ranks = 0;
+  std::optional<ProofFailure> failure;
+  std::vector<ProofFailure> warnings;
+  bool holds() const { return !failure; }
+};
+
+/// Proves a plan, which need not have passed `checkStructure`.
+Proof prove(const Plan &plan);
+
+/// Proves a plan and, where that succeeds, writes the certificate into it.
+Proof certify(Plan &plan);
+
+/// Checks matching and order of a sound plan (`checkStructure`) against the
+/// certificate it carries, which must be there: `hasCertificate`.
+Proof checkCertificate(const Plan &plan);
+bool hasCertificate(const Plan &plan);
+
+/// What holds up a run that no longer moves, in the terms of the proof: the two
+/// instructions that the lanes' counts show to be in the wrong order, or the
+/// messages that do not match. Nothing if the run is not stuck, or in a call.
+/// `ranks[r]` is the interpreter of rank r.
+std::optional<ProofFailure>
+explainStuck(const Plan &plan, const std::vector<const Interpreter *> &ranks);
+
+/// "proved: 96 actions, 24 messages, 2 ranks", or the failure and its ends, a
+/// line each; warnings follow.
+std::string proofText(const Proof &proof);
+
+/// One JSON object with the keys "proof", "holds", "actions", "messages",
+/// "ranks", "failure" (null, or "rule", "text", "ends", "circle") and
+/// "warnings"; an end has "rank", "role", "lane", "instruction", "action",
+/// "begin_ns" and "end_ns", the last two null where not known.
+std::string proofJson(const Proof &proof);
+
+/// Throws `Error(BadInput)` with the text of a failed proof; `name` stands
+/// before it.
+void requireProof(const Proof &proof, const std::string &name);
+
+} // namespace takt::rt

@@ -1,0 +1,172 @@
+//===- calls.cpp - every piece of work done, and done once ------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Counts calls by stage, phase and micro-batch, and looks for repetitions of
+// anything else.
+//
+//===----------------------------------------------------------------------===//
+#include "program.h"
+
+#include "../check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace takt::rt::proof {
+
+namespace {
+
+class Counter {
+public:
+  explicit Counter(const Program &program) : program(program) {}
+  std::optional<ProofFailure> run();
+
+private:
+  /// First calls of a micro-batch by what they do; kNoNode: none yet.
+  struct Done {
+    Node forward = kNoNode, input = kNoNode, weight = kNoNode;
+  };
+  void role(size_t index);
+  void call(Node node, const Procedure &procedure);
+  void once(Node &first, Node node);
+  void stage(int32_t stage, const std::vector<Done> &done);
+  void fail(std::string text, Node one, Node other = kNoNode) {
+    if (!failure)
+      failure = program.failure(ProofRule::Completeness, std::move(text), one,
+                                other);
+  }
+
+  const Program &program;
+  const Role *own = nullptr;
+  std::map<int32_t, std::vector<Done>> stages;
+  std::map<uint16_t, Node> stepCalls; ///< by procedure
+  std::optional<ProofFailure> failure;
+};
+
+void Counter::once(Node &first, Node node) {
+  if (first != kNoNode)
+    fail(fmt::format("{} does again what {} has done", program.text(node),
+                     program.text(first)),
+         node, first);
+  first = node;
+}
+
+void Counter::call(Node node, const Procedure &procedure) {
+  const Instr &instr = program.instr(node);
+  int32_t m = instr.microBatch;
+  if (procedure.phase == Phase::Update) {
+    if (m >= 0)
+      return fail(fmt::format("{} belongs to the step, not to micro-batch {}",
+                              program.text(node), m),
+                  node);
+    return once(stepCalls.insert({instr.target, kNoNode}).first->second, node);
+  }
+  if (m < 0)
+    return fail(fmt::format("{} names no micro-batch", program.text(node)),
+                node);
+  Done &done = stages[procedure.stage][m];
+  if (procedure.phase == Phase::Forward)
+    return once(done.forward, node);
+  if (procedure.phase != Phase::WeightGrad)
+    once(done.input, node);
+  if (procedure.phase != Phase::InputGrad)
+    once(done.weight, node);
+}
+
+/// Backward work is asked for where the stage has procedures for it.
+void Counter::stage(int32_t stage, const std::vector<Done> &done) {
+  bool input = false, weight = false;
+  for (const Procedure &procedure : own->procedures)
+    if (procedure.stage == stage) {
+      bool both = procedure.phase == Phase::Backward;
+      input |= both || procedure.phase == Phase::InputGrad;
+      weight |= both || procedure.phase == Phase::WeightGrad;
+    }
+  for (size_t m = 0; m < done.size() && !failure; ++m) {
+    auto lacks = [&](Node node, const char *what) {
+      if (node != kNoNode)
+        return;
+      // The rest of the micro-batch's work is where to look.
+      Node near = done[m].input != kNoNode    ? done[m].input
+                  : done[m].weight != kNoNode ? done[m].weight
+                                              : done[m].forward;
+      std::string text =
+          fmt::format("role {}: micro-batch {} never passes stage {} {}",
+                      quoted(own->name), m, stage, what);
+      if (near != kNoNode)
+        return fail(text + ", as " + program.text(near) + " supposes", near);
+      if (!failure)
+        failure = ProofFailure{ProofRule::Completeness, text, {}, {}};
+    };
+    lacks(done[m].forward, "forward");
+    if (input)
+      lacks(done[m].input, "backward");
+    if (weight)
+      lacks(done[m].weight, "backward (weight gradients)");
+  }
+}
+
+void Counter::role(size_t index) {
+  own = &program.plan.roles[index];
+  stages.clear();
+  stepCalls.clear();
+  if (own->stages.empty())
+    failure = ProofFailure{
+        ProofRule::Completeness,
+        fmt::format("role {} has no stage", quoted(own->name)),
+        {},
+        {}};
+  for (int32_t stage : own->stages)
+    stages[stage].resize(program.plan.training.microBatches);
+  std::map<std::tuple<InstrKind, uint16_t, int32_t>, Node> moved;
+  size_t lanes = own->lanes.size();
+  for (size_t l = 0; l < lanes && !failure; ++l)
+    for (size_t i = 0; i < own->lanes[l].instrs.size() && !failure; ++i) {
+      Node node = program.node(static_cast<int32_t>(index),
+                               static_cast<int32_t>(l),
+                               static_cast<uint32_t>(i));
+      const Instr &instr = program.instr(node);
+      if (instr.kind == InstrKind::Call)
+        call(node, own->procedures[instr.target]);
+      else if (instr.kind == InstrKind::AllReduce)
+        once(moved.insert({{instr.kind, instr.target, -1}, kNoNode})
+                 .first->second,
+             node);
+      else if (instr.kind == InstrKind::Load)
+        once(moved.insert({{instr.kind, 0, instr.microBatch}, kNoNode})
+                 .first->second,
+             node);
+    }
+  for (const auto &[number, done] : stages)
+    stage(number, done);
+  for (size_t p = 0; p < own->procedures.size() && !failure; ++p)
+    if (own->procedures[p].phase == Phase::Update &&
+        !stepCalls.count(static_cast<uint16_t>(p)))
+      failure = ProofFailure{ProofRule::Completeness,
+                             fmt::format("role {} never calls procedure {}",
+                                         quoted(own->name),
+                                         quoted(own->procedures[p].name)),
+                             {},
+                             {}};
+}
+
+std::optional<ProofFailure> Counter::run() {
+  for (size_t r = 0; r < program.plan.roles.size() && !failure; ++r)
+    role(r);
+  return failure;
+}
+
+} // namespace
+
+std::optional<ProofFailure> checkCalls(const Program &program) {
+  return Counter(program).run();
+}
+
+} // namespace takt::rt::proof

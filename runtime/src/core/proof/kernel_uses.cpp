@@ -1,0 +1,68 @@
+//===- kernel_uses.cpp - how kernels use their operands ---------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// One row a kernel kind, in the order of the operands in plan.h.
+//
+//===----------------------------------------------------------------------===//
+#include "touches.h"
+
+namespace takt::rt::proof {
+
+const char *operandUses(const Kernel &kernel) {
+  bool hasBias = kernel.dims.size() > 3 && kernel.dims[3] != 0;
+  switch (kernel.kind) {
+  case KernelKind::EmbeddingForward:
+  case KernelKind::PositionForward:
+  case KernelKind::LinearInputGrad:
+  case KernelKind::GeluInputGrad:
+  case KernelKind::ReluInputGrad:
+  case KernelKind::AddForward:
+  case KernelKind::MseForward:
+  case KernelKind::MseInputGrad:
+    return "rrw";
+  case KernelKind::EmbeddingWeightGrad:
+    return "rra";
+  case KernelKind::PositionWeightGrad:
+  case KernelKind::Accumulate:
+    return "ra";
+  case KernelKind::LinearForward:
+    return hasBias ? "rrrw" : "rrw";
+  case KernelKind::LinearWeightGrad:
+    return hasBias ? "rraa" : "rra";
+  case KernelKind::LayerNormForward:
+    return "rrrwww";
+  case KernelKind::LayerNormInputGrad:
+    return "rrrrrw";
+  case KernelKind::LayerNormWeightGrad:
+    return "rrrraa";
+  case KernelKind::AttentionForward:
+    return "rwww";
+  case KernelKind::AttentionInputGrad:
+    return "rrrrww";
+  case KernelKind::GeluForward:
+  case KernelKind::ReluForward:
+  case KernelKind::Copy:
+    return "rw";
+  case KernelKind::CrossEntropyForward:
+    return "rrww";
+  case KernelKind::CrossEntropyInputGrad:
+    return "rrrw";
+  case KernelKind::SgdUpdate:
+    return "aa";
+  case KernelKind::MomentumUpdate:
+    return "aaa";
+  case KernelKind::AdamWUpdate:
+    return "aaaa";
+  case KernelKind::Zero:
+    return "w";
+  case KernelKind::Profiled:
+    return "";
+  }
+  return "";
+}
+
+} // namespace takt::rt::proof

@@ -1,0 +1,89 @@
+//===- program.h - the instructions of all roles as one graph ---*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Every instruction of every role is a node, numbered role by role and lane by
+// lane. Edges are the order within a lane, the waits, and the two ends of a
+// message, which complete together.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "takt-rt/core/proof.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace takt::rt::proof {
+
+using Node = uint32_t;
+constexpr Node kNoNode = ~Node(0);
+
+struct Site {
+  uint16_t role = 0;
+  uint16_t lane = 0;
+  uint32_t instr = 0;
+};
+
+class Program {
+public:
+  /// The plan must pass `checkStructure` and outlive the program.
+  explicit Program(const Plan &plan);
+
+  const Plan &plan;
+  std::vector<Site> sites;              ///< by node
+  std::vector<std::vector<Node>> bases; ///< by role and lane: its first node
+  std::vector<Node> mates; ///< of a send its receive and back; else kNoNode
+
+  size_t size() const { return sites.size(); }
+  const Role &role(Node node) const { return plan.roles[sites[node].role]; }
+  const Lane &lane(Node node) const {
+    return role(node).lanes[sites[node].lane];
+  }
+  const Instr &instr(Node node) const {
+    return lane(node).instrs[sites[node].instr];
+  }
+  Node node(int32_t role, int32_t lane, uint32_t instr) const {
+    return bases[role][lane] + instr;
+  }
+  ProofEnd end(Node node) const;
+  /// "'1F3' (role 'stage1', lane 'compute', instruction 4)"
+  std::string text(Node node) const;
+  ProofFailure failure(ProofRule rule, std::string text, Node one,
+                       Node other = kNoNode) const;
+
+  /// Pairs sends and receives; the first pair that does not fit is a failure.
+  std::optional<ProofFailure> match();
+  /// Messages between ranks and reductions; needs `match`.
+  int64_t countMessages() const;
+};
+
+/// The order in which the nodes complete if each begins as soon as it may, and
+/// the length of the longest chain of edges up to each.
+struct Order {
+  std::vector<Node> nodes;
+  std::vector<uint32_t> levels; ///< by node
+  std::optional<ProofFailure> failure;
+};
+Order findOrder(const Program &program);
+
+/// What a deadlock is about: `heads[role][lane]` counts completed instructions.
+/// Nothing if some head waits for nobody.
+std::optional<ProofFailure> explainDeadlock(const Program &program,
+                             const std::vector<std::vector<uint32_t>> &heads);
+
+std::optional<ProofFailure> checkCalls(const Program &program);
+/// Kernels are given the parameters of their layers.
+std::optional<ProofFailure> checkParams(const Program &program);
+std::optional<ProofFailure> checkMemory(const Program &program,
+                                        const Order &order);
+std::optional<ProofFailure> checkCapacity(const Plan &plan);
+/// Why `checkStructure` refused, with the instructions it is about.
+ProofFailure explainStructure(const Plan &plan,
+                              const std::vector<std::string> &faults);
+std::vector<ProofFailure> findWarnings(const Program &program);
+
+} // namespace takt::rt::proof

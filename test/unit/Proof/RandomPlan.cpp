@@ -1,0 +1,112 @@
+//===- RandomPlan.cpp - random correct plans for the proof ------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Besides GPipe and 1F1B there are random orders: a stage does any work that is
+// open to it, with backward passes split in two at random.
+//
+//===----------------------------------------------------------------------===//
+#include "RandomPlan.h"
+
+#include "../Lower/TestModels.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace takt::test {
+
+namespace {
+
+using Random = std::mt19937;
+
+int pick(Random &random, int least, int most) {
+  return least + static_cast<int>(random() % uint32_t(most - least + 1));
+}
+
+/// Actions drawn one by one over all stages, each when its inputs are made, so
+/// that the lists can run together.
+Schedule randomSchedule(Random &random, int stages, int microBatches) {
+  Schedule schedule{"random", {}};
+  schedule.roles.resize(stages);
+  struct State {
+    int forward = 0, backward = 0;
+    std::vector<int> weights; ///< input gradient made, weight gradient open
+  };
+  std::vector<State> states(stages);
+  bool split = pick(random, 0, 1) == 1;
+  auto open = [&](int s, int kind) {
+    const State &state = states[s];
+    if (kind == 0)
+      return state.forward < microBatches &&
+             (s == 0 || states[s - 1].forward > state.forward);
+    if (kind == 1)
+      return state.backward < state.forward &&
+             (s + 1 == stages || states[s + 1].backward > state.backward);
+    return !state.weights.empty();
+  };
+  for (;;) {
+    std::vector<std::pair<int, int>> choices;
+    for (int s = 0; s < stages; ++s)
+      for (int kind = 0; kind < 3; ++kind)
+        if (open(s, kind))
+          choices.push_back({s, kind});
+    if (choices.empty())
+      return schedule;
+    auto [s, kind] = choices[random() % choices.size()];
+    State &state = states[s];
+    std::vector<Action> &actions = schedule.roles[s];
+    if (kind == 0) {
+      actions.push_back({s, ActionKind::F, state.forward++});
+    } else if (kind == 1) {
+      bool apart = split && pick(random, 0, 1) == 1;
+      int m = state.backward++;
+      actions.push_back({s, apart ? ActionKind::I : ActionKind::B, m});
+      if (apart)
+        state.weights.push_back(m);
+    } else {
+      actions.push_back({s, ActionKind::W, state.weights.front()});
+      state.weights.erase(state.weights.begin());
+    }
+  }
+}
+
+} // namespace
+
+rt::Plan randomPlan(uint32_t seed, const RandomPlanLimits &limits) {
+  Random random(seed);
+  bool gpt = pick(random, 0, 1) == 1;
+  GptShape shape;
+  shape.blocks = 1;
+  shape.width = 8;
+  shape.positions = 4;
+  shape.vocab = 8;
+  shape.tied = pick(random, 0, 1) == 1;
+  shape.frozenPrefix = pick(random, 0, 5) == 0;
+  Graph graph = gpt ? makeGpt(shape) : makeMlp(pick(random, 2, 6), 8);
+  int segments = static_cast<int>(chainSegments(graph).size());
+  int stages = pick(random, 1, std::min(limits.stages, segments));
+  std::set<int64_t> cuts;
+  while (static_cast<int>(cuts.size()) + 1 < stages)
+    cuts.insert(pick(random, 1, segments - 1));
+  int m = pick(random, 1, limits.microBatches);
+  std::vector<int32_t> replicas;
+  bool equal = pick(random, 0, 1) == 1 || limits.equalReplicas;
+  int all = pick(random, 1, limits.replicas);
+  for (int s = 0; s < stages; ++s)
+    replicas.push_back(equal ? all : pick(random, 1, limits.replicas));
+  const char *name = pick(random, 0, 1) == 1 ? "1f1b" : "gpipe";
+  LoweringProblem problem =
+      makeProblem(std::move(graph), {cuts.begin(), cuts.end()}, m, replicas,
+                  name, /*microBatchSize=*/12);
+  if (pick(random, 0, 2) == 0) {
+    problem.schedule = "random";
+    insertCommunication(problem, randomSchedule(random, stages, m));
+  }
+  return lower(problem);
+}
+
+} // namespace takt::test
