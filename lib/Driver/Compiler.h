@@ -13,6 +13,8 @@
 
 #include "takt/Driver/Compile.h"
 #include "takt/Frontend/Spec.h"
+#include "takt/Lower/Lower.h"
+#include "takt/Overlap/Choose.h"
 #include "takt/Partition/Problem.h"
 #include "takt/Support/Diagnostic.h"
 
@@ -25,6 +27,7 @@
 #include "mlir/Pass/Pass.h"
 
 #include <memory>
+#include <optional>
 
 namespace takt {
 
@@ -44,6 +47,7 @@ private:
   rt::ExitCode lowerToPlan();
   rt::ExitCode predict();
   void explainStages() const;
+  void explainComm() const;
   std::string hashInputs();
 
   // Emit.cpp:
@@ -67,11 +71,20 @@ private:
   std::string inputHash;
   rt::Plan plan;
   rt::Simulation simulation;
+  /// With one all-reduce a stage, for the explanation of buckets.
+  std::optional<LoweringProblem> beforeOverlap;
   bool written = false; ///< the level that --emit names has been written
 };
 
 /// Why each stage is where it is: the report of `--explain=stages`.
 std::string explainPartition(const PartitionProblem &problem,
                              const Partition &partition);
+
+/// When gradients are reduced and what hides it: the report of
+/// `--explain=comm`. `simulation` is of `plan`, with records; `choice` says why
+/// its buckets are as they are, nothing if they were not to be chosen.
+std::string explainOverlap(const rt::Plan &plan,
+                           const rt::Simulation &simulation,
+                           const std::optional<OverlapChoice> &choice);
 
 } // namespace takt

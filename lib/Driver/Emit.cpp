@@ -72,8 +72,12 @@ std::string computeCsv(const rt::Plan &plan) {
     std::string row;
     for (const rt::Lane &lane : role.lanes)
       for (const rt::Instr &instr : lane.instrs)
-        if (lane.kind == rt::LaneKind::Compute && instr.microBatch >= 0)
-          row += (row.empty() ? "" : ",") + rt::actionText(plan, role, instr);
+        if (lane.kind == rt::LaneKind::Compute && instr.microBatch >= 0 &&
+            rt::pieceOf(role.procedures[instr.target]) <= 0) {
+          // Pieces are one action; its first stands for all.
+          std::string text = rt::actionText(plan, role, instr);
+          row += (row.empty() ? "" : ",") + text.substr(0, text.find('.'));
+        }
     out += row + "\n";
   }
   return out;

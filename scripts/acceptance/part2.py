@@ -4,7 +4,7 @@ import json
 import resource
 import tempfile
 
-from common import BUILD, finish, integration, report, run
+from common import BUILD, finish, integration, report, run, unit
 
 
 def line_4_small_optima():
@@ -39,6 +39,13 @@ def line_4_small_optima():
            f"answers, solver work {min(works)} to {max(works)}")
 
 
+def line_4_overlap():
+    """Buckets: optimal where small, never longer, and the same losses."""
+    report("4c", *unit("OverlapTests", "Overlap.*BruteForce"))
+    report("4d", *unit("OverlapTests", "ChooseOverlap.StepsAreNeverLonger"))
+    report("4e", *integration("overlapped_losses"))
+
+
 def line_6_contradictions():
     """Ten contradictory files: lines named, suggestions applied."""
     report("6", *integration("contradictions"))
@@ -46,6 +53,7 @@ def line_6_contradictions():
 
 def main():
     line_4_small_optima()
+    line_4_overlap()
     line_6_contradictions()
     finish()
 
