@@ -153,9 +153,19 @@ static bool exportGroups(ProgramOp program, LoweringProblem &problem,
                          std::string &error) {
   std::vector<bool> seen(problem.stages.size());
   for (GroupOp group : program.getBody().getOps<GroupOp>()) {
-    problem.stages[group.getRole()].groupLink =
-        pipe::exportLink(group.getLink());
+    StageInput &stage = problem.stages[group.getRole()];
+    stage.groupLink = pipe::exportLink(group.getLink());
     seen[group.getRole()] = true;
+    if (!group.getBucket())
+      continue;
+    // Buckets stand in their order; their layers are checked with the problem.
+    if (*group.getBucket() != int32_t(stage.bucketBegins.size())) {
+      error = fmt::format("group '{}' is of bucket {}, expected bucket {}",
+                          group.getSymName().str(), *group.getBucket(),
+                          stage.bucketBegins.size());
+      return false;
+    }
+    stage.bucketBegins.push_back(*group.getLayer());
   }
   for (RoleOp role : program.getRoles())
     if (role.getLane(LaneKind::Reduce) && !seen[role.getNumber()]) {
@@ -212,13 +222,22 @@ std::optional<LoweringProblem> coll::exportLowering(mlir::ModuleOp module,
 // Import
 //===----------------------------------------------------------------------===//
 
+static void setLanes(RoleOp role, const StageInput &stage) {
+  mlir::MLIRContext *context = role.getContext();
+  mlir::SmallVector<mlir::Attribute> lanes;
+  for (const LaneInput &lane : stage.lanes)
+    lanes.push_back(
+        LaneAttr::get(context, static_cast<LaneKind>(lane.kind),
+                      pipe::ActionsAttr::get(context, lane.actions)));
+  role.setLanesAttr(mlir::ArrayAttr::get(context, lanes));
+}
+
 void coll::importCommunication(const LoweringProblem &problem,
                                ProgramParts parts) {
   ProgramOp program = parts.program;
   ClusterOp cluster = parts.cluster;
   mlir::OpBuilder builder =
       mlir::OpBuilder::atBlockEnd(&program.getBody().front());
-  mlir::MLIRContext *context = builder.getContext();
   mlir::Location loc = program.getLoc();
   std::vector<RoleOp> roles = program.getRoles();
 
@@ -231,14 +250,8 @@ void coll::importCommunication(const LoweringProblem &problem,
     return cluster.getLinkAmong(devices);
   };
 
-  for (RoleOp role : roles) {
-    mlir::SmallVector<mlir::Attribute> lanes;
-    for (const LaneInput &lane : problem.stages[role.getNumber()].lanes)
-      lanes.push_back(
-          LaneAttr::get(context, static_cast<LaneKind>(lane.kind),
-                        pipe::ActionsAttr::get(context, lane.actions)));
-    role.setLanesAttr(builder.getArrayAttr(lanes));
-  }
+  for (RoleOp role : roles)
+    setLanes(role, problem.stages[role.getNumber()]);
   for (int32_t b = 0; b + 1 < int32_t(roles.size()); ++b) {
     Bytes bytes = boundaryBytes(problem, b);
     pipe::LinkAttr link = linkAmong({b, b + 1});
@@ -252,12 +265,33 @@ void coll::importCommunication(const LoweringProblem &problem,
   for (RoleOp role : roles)
     if (role.getLane(LaneKind::Reduce))
       GroupOp::create(builder, loc, fmt::format("dp{}", role.getNumber()),
-                      role.getNumber(), linkAmong(role.getNumber()));
+                      role.getNumber(), mlir::IntegerAttr(),
+                      mlir::IntegerAttr(), linkAmong(role.getNumber()));
   for (size_t k = 0; k < problem.ties.size(); ++k) {
     const TieInput &tie = problem.ties[k];
     TieOp::create(builder, loc, fmt::format("tie{}", k),
                   problem.graph.params[tie.param].name, tie.stages,
                   tie.stages.size() > 1 ? linkAmong(tie.stages)
                                         : pipe::LinkAttr());
+  }
+}
+
+void coll::importBuckets(const LoweringProblem &problem, ProgramParts parts) {
+  ProgramOp program = parts.program;
+  std::vector<RoleOp> roles = program.getRoles();
+  auto groups = llvm::to_vector(program.getBody().getOps<GroupOp>());
+  for (GroupOp group : groups) {
+    const StageInput &stage = problem.stages[group.getRole()];
+    if (bucketCount(stage) < 2)
+      continue;
+    setLanes(roles[group.getRole()], stage);
+    mlir::OpBuilder builder(group);
+    for (int32_t k = 0; k < bucketCount(stage); ++k)
+      GroupOp::create(builder, group.getLoc(),
+                      fmt::format("{}_{}", group.getSymName().str(), k),
+                      group.getRole(), builder.getI32IntegerAttr(k),
+                      builder.getI32IntegerAttr(stage.bucketBegins[k]),
+                      group.getLink());
+    group.erase();
   }
 }

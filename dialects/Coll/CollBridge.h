@@ -37,4 +37,9 @@ std::optional<LoweringProblem> exportLowering(mlir::ModuleOp module,
 void importCommunication(const LoweringProblem &problem,
                          pipe::ProgramParts parts);
 
+/// Writes the lanes of stages whose gradients have been cut into buckets into
+/// their roles, and a group for each bucket in place of the one of all
+/// gradients.
+void importBuckets(const LoweringProblem &problem, pipe::ProgramParts parts);
+
 } // namespace takt::coll

@@ -99,7 +99,19 @@ LogicalResult GroupOp::verify() {
   if (!role->getLane(LaneKind::Reduce))
     return emitOpError() << "belongs to role " << getRole()
                          << ", which reduces nothing";
-  return success();
+  if (getBucket().has_value() != getLayer().has_value())
+    return emitOpError()
+           << "needs both a bucket and its first layer, or neither";
+  int32_t bucket = getBucket().value_or(-1);
+  for (auto lane : role->getLanesAttr().getAsRange<LaneAttr>())
+    for (const CommAction &action : lane.getActions().getActions())
+      if (action.kind == takt::CommKind::Reduce && action.part == bucket)
+        return success();
+  if (bucket < 0)
+    return emitOpError() << "is of the whole gradients of role " << getRole()
+                         << ", which reduces them in buckets";
+  return emitOpError() << "is of gradient bucket " << bucket << ", which role "
+                       << getRole() << " does not reduce";
 }
 
 LogicalResult TieOp::verify() {

@@ -53,13 +53,27 @@ def Coll_GroupOp : Coll_ProgramOp<"group"> {
     coll.group @dp0 role 0
       link <"nvlink", latency = 3000, bandwidth = 450000000000>
     ```
+
+    Where gradients are reduced in several buckets there is a group for each of
+    them: bucket 0 holds the layers from `layer` to the last of the stage, bucket
+    1 those before it from its own `layer`, and so on to the first.
+
+    ```mlir
+    coll.group @dp0_0 role 0 bucket 0 from layer 6 link <...>
+    coll.group @dp0_1 role 0 bucket 1 from layer 0 link <...>
+    ```
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
     Pipe_I32Attr:$role,
+    OptionalAttr<Pipe_I32Attr>:$bucket,
+    OptionalAttr<Pipe_I32Attr>:$layer,
     Pipe_LinkAttr:$link
   );
-  let assemblyFormat = "$sym_name `role` $role `link` $link attr-dict";
+  let assemblyFormat = [{
+    $sym_name `role` $role (`bucket` $bucket^ `from` `layer` $layer)?
+    `link` $link attr-dict
+  }];
   let hasVerifier = 1;
 }
 

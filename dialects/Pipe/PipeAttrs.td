@@ -124,10 +124,12 @@ def Pipe_ActionsAttr : Pipe_Attr<"Actions", "actions"> {
     | --- | --- |
     | `2F0` | forward of micro-batch 0 on stage 2 |
     | `2I0`, `2W0`, `2B0` | its input gradient, weight gradient, or both |
+    | `2B0.1` | piece 1 of `2B0`, which is cut where gradient buckets end |
     | `0LOAD3` | inputs of micro-batch 3 |
     | `0SEND_F3`, `1RECV_F3` | activation to, from the neighbouring stage |
     | `1SEND_B3`, `0RECV_B3` | gradient to, from the neighbouring stage |
     | `0REDUCE_GRAD` | all-reduce among the replicas of stage 0 |
+    | `0REDUCE_GRAD1` | of its gradient bucket 1, where there are several |
     | `0TIE_SUM0` | sum of stage 0's uses of tied parameter 0 |
     | `0TIE_SEND0_1`, `1TIE_RECV0_0` | its sum to stage 1, from stage 0 |
     | `0UPDATE` | optimizer step |

@@ -207,6 +207,10 @@ def Pipe_RoleOp : Pipe_Op<"role", [HasParent<"ProgramOp">]> {
       lane recv_act <"1RECV_F0 1RECV_F1">
       lane send_grad <"1SEND_B0 1SEND_B1">
     ```
+
+    Where gradients are reduced in buckets, the last action that makes them
+    stands in pieces on the compute lane (`1B1.0 1B1.1`), and there may be two
+    lanes `reduce`.
   }];
   let arguments = (ins
     Pipe_I32Attr:$number,

@@ -200,16 +200,24 @@ LogicalResult RoleOp::verify() {
       return emitOpError() << getNumber() << " has action '"
                            << takt::toText(action)
                            << "' among its compute actions; it needs a lane";
+    if (action.part >= 0)
+      return emitOpError() << getNumber() << " has '" << takt::toText(action)
+                           << "' among its compute actions; pieces stand on "
+                              "the compute lane only";
   }
   if (!getLanes())
     return success();
 
   llvm::SmallSet<LaneKind, 8> kinds;
   llvm::SmallVector<CommAction> compute;
+  bool secondReduce = false;
   for (auto lane : getLanesAttr().getAsRange<LaneAttr>()) {
-    if (!kinds.insert(lane.getKind()).second)
+    // Buckets may be reduced on two lanes.
+    bool isSecond = !kinds.insert(lane.getKind()).second;
+    if (isSecond && (lane.getKind() != LaneKind::Reduce || secondReduce))
       return emitOpError() << getNumber() << " has two lanes '"
                            << stringifyLaneKind(lane.getKind()) << "'";
+    secondReduce |= isSecond;
     for (const CommAction &action : lane.getActions().getActions()) {
       if (failed(belongs(action)))
         return failure();
@@ -219,8 +227,13 @@ LogicalResult RoleOp::verify() {
                << "' on lane '" << stringifyLaneKind(lane.getKind())
                << "'; its place is lane '"
                << stringifyLaneKind(laneOf(action.kind)) << "'";
-      if (action.kind == CommKind::Compute)
-        compute.push_back(action);
+      if (action.kind != CommKind::Compute)
+        continue;
+      // Pieces count as the action they are cut from.
+      CommAction whole = action;
+      whole.part = -1;
+      if (action.part <= 0 || compute.empty() || compute.back() != whole)
+        compute.push_back(whole);
     }
   }
   if (llvm::ArrayRef(compute) != getActions().getActions())

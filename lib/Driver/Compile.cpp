@@ -88,6 +88,8 @@ std::string Compiler::hashInputs() {
       scheduleFile ? "file " + writeScheduleCsv(*scheduleFile)
                    : options.schedule,
       options.workLimit);
+  decisions += fmt::format(" overlap={} bucket={} lanes={}", options.overlap,
+                           options.bucketSize, options.reduceLanes);
   for (const std::string &cut : options.cuts)
     decisions += " cut=" + cut;
   hash.update(decisions);
@@ -156,6 +158,19 @@ ExitCode Compiler::runPasses() {
   // Transfers follow from the order of the calls that make and use the data.
   if ((code = runPass(createInsertCommsPass())) != ExitCode::Done)
     return code;
+
+  // Last, over everything that takes time in the step.
+  std::string error;
+  if (options.explainComm)
+    beforeOverlap = coll::exportLowering(*module, error);
+  if (options.overlap) {
+    OverlapCommsPassOptions overlap;
+    overlap.bucketSize = options.bucketSize;
+    overlap.lanes = options.reduceLanes;
+    overlap.dumpSmt2 = options.dumpSmt2;
+    if ((code = runPass(createOverlapCommsPass(overlap))) != ExitCode::Done)
+      return code;
+  }
   return level(EmitKind::Comm, "5-comm.mlir");
 }
 
@@ -239,6 +254,19 @@ void Compiler::explainStages() const {
   std::cerr << explainPartition(problem, partition);
 }
 
+/// Chooses the buckets once more, from the IR they were chosen in.
+void Compiler::explainComm() const {
+  std::optional<OverlapChoice> choice;
+  if (options.overlap && beforeOverlap) {
+    OverlapOptions overlap;
+    overlap.bucketBytes = options.bucketSize;
+    overlap.lanes = int32_t(options.reduceLanes);
+    LoweringProblem problem = *beforeOverlap;
+    choice = chooseOverlap(problem, overlap);
+  }
+  std::cerr << explainOverlap(plan, simulation, choice);
+}
+
 ExitCode Compiler::run() {
   DiagnosticBridge bridge(&context, diags);
   ExitCode code = ExitCode::Done;
@@ -258,6 +286,8 @@ ExitCode Compiler::run() {
     return code;
   if (options.explainStages)
     explainStages();
+  if (options.explainComm)
+    explainComm();
   code = emitPlan();
   if (code == ExitCode::Done)
     report();

@@ -13,6 +13,8 @@
 
 #include "takt/Driver/Compile.h"
 #include "takt/Frontend/Spec.h"
+#include "takt/Lower/Lower.h"
+#include "takt/Overlap/Choose.h"
 #include "takt/Partition/Problem.h"
 #include "takt/Schedule/File.h"
 #include "takt/Support/Diagnostic.h"
@@ -26,6 +28,7 @@
 #include "mlir/Pass/Pass.h"
 
 #include <memory>
+#include <optional>
 
 namespace takt {
 
@@ -47,6 +50,7 @@ private:
   rt::ExitCode prove();
   rt::ExitCode predict();
   void explainStages() const;
+  void explainComm() const;
   std::string hashInputs();
 
   // Emit.cpp:
@@ -71,6 +75,8 @@ private:
   std::string inputHash;
   rt::Plan plan;
   rt::Simulation simulation;
+  /// With one all-reduce a stage, for the explanation of buckets.
+  std::optional<LoweringProblem> beforeOverlap;
   bool written = false; ///< the level that --emit names has been written
 };
 
@@ -81,5 +87,12 @@ const char *memoryPolicy(const ScheduleFile &file);
 /// Why each stage is where it is: the report of `--explain=stages`.
 std::string explainPartition(const PartitionProblem &problem,
                              const Partition &partition);
+
+/// When gradients are reduced and what hides it: the report of
+/// `--explain=comm`. `simulation` is of `plan`, with records; `choice` says why
+/// its buckets are as they are, nothing if they were not to be chosen.
+std::string explainOverlap(const rt::Plan &plan,
+                           const rt::Simulation &simulation,
+                           const std::optional<OverlapChoice> &choice);
 
 } // namespace takt

@@ -74,9 +74,13 @@ ScheduleFile scheduleOf(const rt::Plan &plan) {
     shape.stages += int32_t(role.stages.size());
     for (const rt::Lane &lane : role.lanes)
       for (const rt::Instr &instr : lane.instrs)
-        if (lane.kind == rt::LaneKind::Compute && instr.microBatch >= 0)
-          if (auto action = parseAction(rt::actionText(plan, role, instr)))
+        if (lane.kind == rt::LaneKind::Compute && instr.microBatch >= 0 &&
+            rt::pieceOf(role.procedures[instr.target]) <= 0) {
+          // Pieces are one action; its first stands for all.
+          std::string text = rt::actionText(plan, role, instr);
+          if (auto action = parseAction(text.substr(0, text.find('.'))))
             actions.push_back(*action);
+        }
   }
   return toFile(shape, schedule);
 }

@@ -20,13 +20,15 @@ using namespace takt;
 
 bool CommAction::operator==(const CommAction &o) const {
   return kind == o.kind && stage == o.stage && compute == o.compute &&
-         microBatch == o.microBatch && tie == o.tie && peer == o.peer;
+         microBatch == o.microBatch && tie == o.tie && peer == o.peer &&
+         part == o.part;
 }
 
 std::string takt::toText(const CommAction &a) {
   switch (a.kind) {
   case CommKind::Compute:
-    return toText(Action{a.stage, a.compute, a.microBatch});
+    return toText(Action{a.stage, a.compute, a.microBatch}) +
+           (a.part < 0 ? "" : fmt::format(".{}", a.part));
   case CommKind::Load:
     return fmt::format("{}LOAD{}", a.stage, a.microBatch);
   case CommKind::SendF:
@@ -38,7 +40,8 @@ std::string takt::toText(const CommAction &a) {
   case CommKind::RecvB:
     return fmt::format("{}RECV_B{}", a.stage, a.microBatch);
   case CommKind::Reduce:
-    return fmt::format("{}REDUCE_GRAD", a.stage);
+    return fmt::format("{}REDUCE_GRAD{}", a.stage,
+                       a.part < 0 ? "" : std::to_string(a.part));
   case CommKind::TieSum:
     return fmt::format("{}TIE_SUM{}", a.stage, a.tie);
   case CommKind::TieSend:
@@ -94,14 +97,30 @@ constexpr Word kTieWords[] = {
 
 } // namespace
 
-std::optional<CommAction> takt::parseCommAction(const std::string &text) {
-  if (std::optional<Action> compute = parseAction(text)) {
-    CommAction action;
-    action.stage = compute->stage;
-    action.compute = compute->kind;
-    action.microBatch = compute->microBatch;
+/// A compute action, or with a dot and a number a piece of one that makes
+/// gradients of weights.
+static std::optional<CommAction> parseCompute(const std::string &text) {
+  size_t dot = text.find('.');
+  std::optional<Action> compute = parseAction(text.substr(0, dot));
+  if (!compute)
+    return std::nullopt;
+  CommAction action;
+  action.stage = compute->stage;
+  action.compute = compute->kind;
+  action.microBatch = compute->microBatch;
+  if (dot == std::string::npos)
     return action;
-  }
+  std::string_view piece = std::string_view(text).substr(dot + 1);
+  bool hasPieces =
+      compute->kind == ActionKind::B || compute->kind == ActionKind::W;
+  if (!hasPieces || !takeNumber(piece, action.part) || !piece.empty())
+    return std::nullopt;
+  return action;
+}
+
+std::optional<CommAction> takt::parseCommAction(const std::string &text) {
+  if (std::optional<CommAction> compute = parseCompute(text))
+    return compute;
   CommAction action;
   std::string_view rest = text;
   if (!takeNumber(rest, action.stage))
@@ -118,6 +137,12 @@ std::optional<CommAction> takt::parseCommAction(const std::string &text) {
         return std::nullopt;
       return action;
     }
+  if (takeWord(rest, "REDUCE_GRAD")) {
+    action.kind = CommKind::Reduce;
+    if (!takeNumber(rest, action.part) || !rest.empty())
+      return std::nullopt;
+    return action;
+  }
   if (takeWord(rest, "TIE_SUM")) {
     action.kind = CommKind::TieSum;
     if (!takeNumber(rest, action.tie) || !rest.empty())

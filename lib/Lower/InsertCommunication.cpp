@@ -15,6 +15,12 @@
 //   recv_grad            0RECV_B0 ...
 //   reduce                                  0REDUCE_GRAD
 //
+// With gradient buckets the last backward comes in pieces, and each bucket is
+// reduced while the later pieces run:
+//
+//   compute    ...  0B7.0   0B7.1          0B7.2               0UPDATE
+//   reduce                0REDUCE_GRAD0  0REDUCE_GRAD1  0REDUCE_GRAD2
+//
 //===----------------------------------------------------------------------===//
 #include "takt/Lower/Lower.h"
 
@@ -185,5 +191,7 @@ void takt::insertCommunication(LoweringProblem &problem,
     if (!tieLane.actions.empty())
       lanes.push_back(std::move(tieLane));
     stage.lanes = std::move(lanes);
+    if (bucketCount(stage) > 1)
+      cutIntoBuckets(stage, stage.bucketBegins);
   }
 }

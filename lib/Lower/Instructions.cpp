@@ -27,12 +27,15 @@ void RoleBuilder::indexActions() {
   int32_t count = problem.training.microBatches;
   for (auto &p : position)
     p.assign(count, -1);
+  bucketDone.resize(bucketCount(input));
   for (size_t l = 0; l < input.lanes.size(); ++l) {
     const LaneInput &lane = input.lanes[l];
     laneOf[lane.kind] = uint16_t(l);
     for (size_t i = 0; i < lane.actions.size(); ++i) {
       const CommAction &action = lane.actions[i];
       countAfter[toText(action)] = uint32_t(i + 1);
+      if (action.kind == CommKind::Reduce)
+        bucketDone[std::max(action.part, 0)] = {uint16_t(l), uint32_t(i + 1)};
       if (action.kind != CommKind::Compute)
         continue;
       ++calls;
@@ -179,6 +182,17 @@ const char *laneName(LaneKind kind) {
 
 } // namespace
 
+/// All-reduces of the buckets in which the accumulators of a tied parameter
+/// lie.
+std::vector<Wait> RoleBuilder::tiedBuckets(int32_t tie) const {
+  std::vector<Wait> waits;
+  for (int32_t l = input.layerBegin; l < input.layerEnd; ++l)
+    for (int32_t param : graph.layers[l].params)
+      if (param == problem.ties[tie].param)
+        waits.push_back(bucketDone[bucketOf(input, l)]);
+  return waits;
+}
+
 void RoleBuilder::makeLanes() {
   auto has = [&](LaneKind kind) { return laneOf.count(kind) != 0; };
   auto done = [&](CommKind kind, LaneKind lane, const CommAction &like) {
@@ -194,6 +208,10 @@ void RoleBuilder::makeLanes() {
     return Wait{compute, uint32_t(positionOf(phase, m) + 1)};
   };
   Wait allCalls{compute, uint32_t(calls)};
+  std::vector<Wait> pieceDone(bucketDone.size());
+  for (const CommAction &a : input.lanes[compute].actions)
+    if (a.kind == CommKind::Compute && a.part >= 0)
+      pieceDone[a.part] = {compute, countAfter.at(toText(a))};
   /// Waits before a slot is written, or none if the pool does not exist.
   auto slotFree = [&](const SlotPlan &slots, int32_t m) {
     return slots.before.empty() ? std::vector<Wait>{} : slots.before[m];
@@ -203,6 +221,8 @@ void RoleBuilder::makeLanes() {
     std::vector<Wait> waits;
     switch (a.kind) {
     case CommKind::Compute:
+      if (a.part > 0)
+        break; // what a piece needs the first one has waited for
       if (a.compute == ActionKind::F) {
         if (has(LaneKind::Load))
           waits.push_back(done(CommKind::Load, LaneKind::Load, a));
@@ -231,12 +251,12 @@ void RoleBuilder::makeLanes() {
       waits.push_back(called(1, a.microBatch));
       break;
     case CommKind::Reduce:
-      waits.push_back(allCalls);
+      waits.push_back(a.part < 0 ? allCalls : pieceDone[a.part]);
       break;
     case CommKind::TieSum: {
       const auto &stages = problem.ties[a.tie].stages;
       if (has(LaneKind::Reduce))
-        waits.push_back({laneOf.at(LaneKind::Reduce), 1});
+        append(waits, tiedBuckets(a.tie));
       if (stages.front() != index) {
         auto self = std::find(stages.begin(), stages.end(), index);
         CommAction partial = a;
@@ -256,7 +276,7 @@ void RoleBuilder::makeLanes() {
       break;
     case CommKind::Update:
       if (has(LaneKind::Reduce))
-        waits.push_back({laneOf.at(LaneKind::Reduce), 1});
+        append(waits, bucketDone);
       if (has(LaneKind::Tie)) {
         uint16_t tie = laneOf.at(LaneKind::Tie);
         waits.push_back({tie, uint32_t(input.lanes[tie].actions.size())});
@@ -277,7 +297,10 @@ void RoleBuilder::makeLanes() {
     static const char *const computeNames[] = {"F", "I", "W", "B"};
     switch (a.kind) {
     case CommKind::Compute:
-      set(InstrKind::Call, procedureOf.at(computeNames[int(a.compute)]));
+      set(InstrKind::Call,
+          procedureOf.at(
+              computeNames[int(a.compute)] +
+              (a.part < 0 ? std::string() : "." + std::to_string(a.part))));
       break;
     case CommKind::TieSum:
       set(InstrKind::Call, procedureOf.at("T" + std::to_string(a.tie)));
@@ -301,7 +324,7 @@ void RoleBuilder::makeLanes() {
       set(InstrKind::Recv, channels.gradient[index]);
       break;
     case CommKind::Reduce:
-      set(InstrKind::AllReduce, channels.group[index]);
+      set(InstrKind::AllReduce, channels.group[index][std::max(a.part, 0)]);
       break;
     case CommKind::TieSend:
       set(InstrKind::Send, channels.tie.at({a.tie, index, a.peer}));
@@ -317,6 +340,9 @@ void RoleBuilder::makeLanes() {
     rt::Lane lane;
     lane.kind = input.lanes[l].kind;
     lane.name = laneName(lane.kind);
+    for (size_t other = 0, same = 0; other < l; ++other)
+      if (input.lanes[other].kind == lane.kind)
+        lane.name = laneName(lane.kind) + std::to_string(++same);
     for (const CommAction &action : input.lanes[l].actions) {
       rt::Instr instr = instrOf(action);
       instr.waitBegin = uint32_t(lane.waits.size());

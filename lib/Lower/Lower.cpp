@@ -25,7 +25,7 @@ Schedule computeSchedule(const LoweringProblem &problem) {
     std::vector<Action> actions;
     for (const LaneInput &lane : stage.lanes)
       for (const CommAction &a : lane.actions)
-        if (a.kind == CommKind::Compute)
+        if (a.kind == CommKind::Compute && a.part <= 0)
           actions.push_back({a.stage, a.compute, a.microBatch});
     schedule.roles.push_back(std::move(actions));
   }
@@ -51,6 +51,67 @@ std::optional<std::string> checkStage(const LoweringProblem &problem,
   if (stage.times.size() != size_t(stage.layerEnd - stage.layerBegin))
     return fmt::format("stage {} has times for {} of {} layers", index,
                        stage.times.size(), stage.layerEnd - stage.layerBegin);
+  return std::nullopt;
+}
+
+/// Buckets divide the layers from the last to the first, and each has something
+/// to reduce.
+std::optional<std::string> checkBuckets(const LoweringProblem &problem,
+                                        size_t index) {
+  const StageInput &stage = problem.stages[index];
+  const std::vector<int32_t> &begins = stage.bucketBegins;
+  if (begins.empty())
+    return std::nullopt;
+  int32_t end = stage.layerEnd;
+  for (int32_t begin : begins) {
+    if (begin < stage.layerBegin || begin >= end)
+      return fmt::format("stage {}: a gradient bucket begins at layer {}, "
+                         "expected one of [{}, {})",
+                         index, begin, stage.layerBegin, end);
+    end = begin;
+  }
+  if (end != stage.layerBegin)
+    return fmt::format("stage {}: the last gradient bucket begins at layer {}, "
+                       "the stage at layer {}",
+                       index, end, stage.layerBegin);
+  if (begins.size() == 1)
+    return std::nullopt;
+  if (stage.replicas < 2)
+    return fmt::format("stage {} has {} gradient buckets and one replica, "
+                       "which reduces nothing",
+                       index, begins.size());
+  std::vector<Bytes> bytes = bucketBytes(problem.graph, stage);
+  for (size_t k = 0; k < bytes.size(); ++k)
+    if (bytes[k] == 0)
+      return fmt::format("stage {}: gradient bucket {} is empty", index, k);
+  return std::nullopt;
+}
+
+/// The pieces of an action stand together and in order: what one leaves in the
+/// workspace is there for the next.
+std::optional<std::string> checkPieces(const LaneInput &lane, size_t stage,
+                                       int32_t buckets) {
+  int32_t expected = 0;
+  for (size_t i = 0; i < lane.actions.size(); ++i) {
+    const CommAction &a = lane.actions[i];
+    CommAction first = a;
+    first.part = 0;
+    bool follows = expected == 0 || (i > 0 && [&] {
+                     CommAction before = lane.actions[i - 1];
+                     before.part = 0;
+                     return before == first;
+                   }());
+    int32_t part = a.kind == CommKind::Compute ? a.part : -1;
+    if ((part < 0 && expected > 0) ||
+        (part >= 0 && (part != expected || !follows)))
+      return fmt::format("stage {}: '{}' stands where piece {} of an action is "
+                         "expected",
+                         stage, toText(a), expected);
+    expected = part < 0 || part + 1 == buckets ? 0 : part + 1;
+  }
+  if (expected > 0)
+    return fmt::format("stage {}: piece {} of its last action is missing",
+                       stage, expected);
   return std::nullopt;
 }
 
@@ -87,6 +148,8 @@ std::optional<std::string> checkLanes(const LoweringProblem &problem) {
     for (const LaneInput &lane : problem.stages[s].lanes) {
       if (lane.kind != rt::LaneKind::Compute)
         continue;
+      if (auto fault = checkPieces(lane, s, bucketCount(problem.stages[s])))
+        return fault;
       for (const CommAction &a : lane.actions) {
         if (a.kind == CommKind::Compute && step)
           return fmt::format("stage {}: '{}' stands after the sums or the "
@@ -114,6 +177,8 @@ std::optional<std::string> LoweringProblem::check() const {
   for (size_t s = 0; s < stages.size(); ++s)
     if (auto fault = checkStage(*this, s))
       return fault;
+    else if (auto bucket = checkBuckets(*this, s))
+      return bucket;
   if (stages.back().layerEnd != int32_t(graph.layers.size()))
     return fmt::format("the stages end at layer {} of {}",
                        stages.back().layerEnd, graph.layers.size());
@@ -183,10 +248,14 @@ ChannelTable makeChannels(const LoweringProblem &problem, rt::Plan &plan) {
     bool reduces = std::any_of(
         stage.lanes.begin(), stage.lanes.end(),
         [](const LaneInput &l) { return l.kind == rt::LaneKind::Reduce; });
-    table.group.push_back(reduces ? int32_t(plan.groups.size()) : -1);
-    if (reduces)
-      plan.groups.push_back(
-          {fmt::format("dp{}", s), uint16_t(s), stage.groupLink});
+    table.group.emplace_back();
+    int32_t buckets = bucketCount(stage);
+    for (int32_t k = 0; reduces && k < buckets; ++k) {
+      table.group.back().push_back(int32_t(plan.groups.size()));
+      std::string name =
+          buckets > 1 ? fmt::format("dp{}_{}", s, k) : fmt::format("dp{}", s);
+      plan.groups.push_back({std::move(name), uint16_t(s), stage.groupLink});
+    }
   }
   return table;
 }
@@ -230,11 +299,8 @@ void RoleBuilder::makeEndpoints() {
             [](const rt::Endpoint &a, const rt::Endpoint &b) {
               return a.target < b.target;
             });
-  if (channels.group[index] >= 0) {
-    uint16_t pool = poolOf.at(rt::PoolKind::Gradients);
-    role.groups.push_back({uint16_t(channels.group[index]),
-                           {pool, 0, role.pools[pool].slotBytes}});
-  }
+  for (size_t k = 0; k < channels.group[index].size(); ++k)
+    role.groups.push_back({uint16_t(channels.group[index][k]), buckets[k]});
 }
 
 rt::Role RoleBuilder::build(int32_t firstRank) {
@@ -253,7 +319,7 @@ rt::Role RoleBuilder::build(int32_t firstRank) {
   std::vector<Action> actions;
   for (const LaneInput &lane : input.lanes)
     for (const CommAction &a : lane.actions)
-      if (a.kind == CommKind::Compute)
+      if (a.kind == CommKind::Compute && a.part <= 0)
         actions.push_back({a.stage, a.compute, a.microBatch});
   role.peakInFlight = peakInFlight(actions);
   return std::move(role);

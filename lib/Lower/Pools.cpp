@@ -31,6 +31,38 @@ int32_t RoleBuilder::addPool(PoolKind kind, const char *name, Bytes slotBytes,
   return int32_t(role.pools.size()) - 1;
 }
 
+/// Accumulators bucket after bucket, in each in the order of the parameters, so
+/// that one all-reduce takes one range. Every use has an accumulator of its
+/// own, which belongs to the bucket of the layer that uses the parameter.
+void RoleBuilder::placeGradients(Bytes &total) {
+  std::vector<std::vector<int32_t>> layersOf(stage.params.size());
+  for (int32_t l = input.layerBegin; l < input.layerEnd; ++l)
+    for (int32_t param : graph.layers[l].params)
+      for (size_t i = 0; i < stage.params.size(); ++i)
+        if (stage.params[i].param == param)
+          layersOf[i].push_back(l);
+  std::vector<Bytes> bytes = bucketBytes(graph, input);
+  for (size_t k = 0; k < bytes.size(); ++k) {
+    Bytes at = total;
+    for (size_t i = 0; i < stage.params.size(); ++i) {
+      const StageParam &own = stage.params[i];
+      if (!own.trainable)
+        continue;
+      std::vector<rt::BufferRef> &grads = role.params[i].grads;
+      grads.resize(own.uses + own.tieAccumulator);
+      for (int32_t use = 0; use < own.uses; ++use) {
+        if (bucketOf(input, layersOf[i][use]) != int32_t(k))
+          continue;
+        grads[use + own.tieAccumulator] = {uint16_t(PoolKind::Gradients), at,
+                                           own.bytes};
+        at += rt::alignUp(own.bytes);
+      }
+    }
+    buckets.push_back({uint16_t(PoolKind::Gradients), total, bytes[k]});
+    total += bytes[k];
+  }
+}
+
 /// Weights, gradients and optimizer state, parameter after parameter. An
 /// accumulator of a partial sum that another stage sends lives in the workspace:
 /// it is written only when all calls of the step are done.
@@ -53,11 +85,6 @@ void RoleBuilder::placeParams() {
         out.grads.push_back({uint16_t(PoolKind::Workspace), tieBytes, own.bytes});
         tieBytes += step;
       }
-      for (int32_t use = 0; use < own.uses; ++use) {
-        out.grads.push_back(
-            {uint16_t(PoolKind::Gradients), gradients, own.bytes});
-        gradients += step;
-      }
       for (int k = 0; k < states; ++k) {
         out.state.push_back(
             {uint16_t(PoolKind::OptimizerState), state, own.bytes});
@@ -66,9 +93,9 @@ void RoleBuilder::placeParams() {
     }
     role.params.push_back(std::move(out));
   }
+  placeGradients(gradients);
   addPool(PoolKind::Weights, "weights", weights + stage.profiledWeights, 1);
-  addPool(PoolKind::Gradients, "gradients", gradients + stage.profiledWeights,
-          1);
+  addPool(PoolKind::Gradients, "gradients", gradients, 1);
   addPool(PoolKind::OptimizerState, "optimizer state",
           state + states * stage.profiledWeights, 1);
 }
@@ -115,6 +142,8 @@ void RoleBuilder::makePools() {
     std::for_each(param.grads.begin(), param.grads.end(), resolve);
     std::for_each(param.state.begin(), param.state.end(), resolve);
   }
+  if (poolOf.count(PoolKind::Gradients))
+    std::for_each(buckets.begin(), buckets.end(), resolve);
   for (auto &[name, tensor] : stage.loads)
     role.loads.push_back({name, locateTensor(tensor)});
   layOut();
@@ -158,7 +187,7 @@ void RoleBuilder::measureLiveness() {
   };
   for (const LaneInput &lane : input.lanes)
     for (const CommAction &action : lane.actions) {
-      if (action.kind != CommKind::Compute)
+      if (action.kind != CommKind::Compute || action.part > 0)
         continue;
       bool both = action.compute == ActionKind::B;
       if (action.compute == ActionKind::F)

@@ -44,6 +44,39 @@ rt::Procedure RoleBuilder::procedure(
   return out;
 }
 
+/// Piece `part` of the action that makes the last gradients: the kernels of the
+/// layers of a gradient bucket. Where the stage has I and W apart, memory is
+/// laid out for all of I before W, so the first piece has all of I.
+rt::Procedure RoleBuilder::pieceProcedure(ActionKind kind, int32_t part) const {
+  bool both = kind == ActionKind::B;
+  rt::Procedure out;
+  out.name = fmt::format("{}.{}", both ? "B" : "W", part);
+  out.phase = both ? Phase::Backward : Phase::WeightGrad;
+  out.stage = index;
+  auto isOwn = [&](int32_t layer) { return bucketOf(input, layer) == part; };
+  auto ownsInputGrad = [&](int32_t layer) {
+    return both && (stage.split ? part == 0 : isOwn(layer));
+  };
+  auto add = [&](const AbstractKernel &kernel) {
+    rt::Kernel k = kernel.kernel;
+    for (const Operand &operand : kernel.operands)
+      k.operands.push_back(locate(operand));
+    out.kernels.push_back(std::move(k));
+  };
+  for (const AbstractKernel &kernel : stage.inputGrad)
+    if (ownsInputGrad(kernel.kernel.layer))
+      add(kernel);
+  for (const AbstractKernel &kernel : stage.weightGrad)
+    if (isOwn(kernel.kernel.layer))
+      add(kernel);
+  for (int32_t l = input.layerBegin; l < input.layerEnd; ++l) {
+    const StageLayerTimes &times = input.times[l - input.layerBegin];
+    out.cost += ownsInputGrad(l) ? times.inputGrad : 0;
+    out.cost += isOwn(l) ? times.weightGrad : 0;
+  }
+  return out;
+}
+
 /// grads[0] += grads[1], grads[2], ... in this order. Not timed: it is a pass
 /// over memory once a step, small beside the update.
 rt::Procedure RoleBuilder::tieProcedure(int32_t tie) const {
@@ -129,7 +162,7 @@ void RoleBuilder::makeProcedures() {
   for (const LaneInput &lane : input.lanes)
     for (const CommAction &action : lane.actions)
       usesB = usesB || (action.kind == CommKind::Compute &&
-                        action.compute == ActionKind::B);
+                        action.compute == ActionKind::B && action.part < 0);
   add(procedure("F", Phase::Forward, {&stage.forward}));
   if (usesB)
     add(procedure("B", Phase::Backward, {&stage.inputGrad, &stage.weightGrad}));
@@ -139,6 +172,8 @@ void RoleBuilder::makeProcedures() {
   }
   for (const LaneInput &lane : input.lanes)
     for (const CommAction &action : lane.actions) {
+      if (action.kind == CommKind::Compute && action.part >= 0)
+        add(pieceProcedure(action.compute, action.part));
       if (action.kind == CommKind::TieSum)
         add(tieProcedure(action.tie));
       if (action.kind == CommKind::Update)

@@ -20,7 +20,7 @@ namespace takt {
 struct ChannelTable {
   std::vector<int32_t> activation, gradient; ///< by boundary
   std::map<std::array<int32_t, 3>, int32_t> tie; ///< (tie, from, to)
-  std::vector<int32_t> group; ///< by stage
+  std::vector<std::vector<int32_t>> group; ///< by stage and bucket; or empty
 };
 
 class RoleBuilder {
@@ -41,6 +41,7 @@ private:
   // Pools.cpp
   void makePools();
   void placeParams();
+  void placeGradients(Bytes &total);
   int32_t addPool(rt::PoolKind kind, const char *name, Bytes slotBytes,
                   int32_t count, std::vector<uint16_t> slotOf = {});
   void layOut();
@@ -58,8 +59,10 @@ private:
   rt::Procedure procedure(const char *name, rt::Phase phase,
                           const std::vector<const std::vector<AbstractKernel> *>
                               &parts) const;
+  rt::Procedure pieceProcedure(ActionKind kind, int32_t part) const;
   rt::Procedure tieProcedure(int32_t tie) const;
   rt::Procedure updateProcedure() const;
+  std::vector<rt::Wait> tiedBuckets(int32_t tie) const;
   void makeLanes();
   void makeEndpoints();
 
@@ -82,6 +85,8 @@ private:
       inputGradSlots;
   std::map<rt::PoolKind, uint16_t> poolOf;
   std::map<std::string, uint16_t> procedureOf;
+  std::vector<rt::Wait> bucketDone;   ///< by bucket: its all-reduce
+  std::vector<rt::BufferRef> buckets; ///< ranges of the pool of gradients
   Bytes tieBytes = 0; ///< accumulators that live in the workspace
 };
 

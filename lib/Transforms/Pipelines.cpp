@@ -41,8 +41,17 @@ void takt::buildTaktPipeline(OpPassManager &manager,
   schedule.schedule = options.schedule;
   manager.addPass(createSchedulePass(schedule));
 
-  // Last: it only adds what the actions chosen above need to run.
+  // After every choice: it only adds what the actions need to run.
   manager.addPass(createInsertCommsPass());
+
+  // Last: it divides the all-reduces inserted above, and to know whether that
+  // pays it runs the whole step under the virtual clock.
+  if (options.overlap) {
+    OverlapCommsPassOptions overlap;
+    overlap.bucketSize = options.bucketSize;
+    overlap.lanes = options.reduceLanes;
+    manager.addPass(createOverlapCommsPass(overlap));
+  }
 }
 
 namespace {
@@ -68,6 +77,15 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<int64_t> workLimit{*this, "work-limit",
                             llvm::cl::desc("Work of stage assignment"),
                             llvm::cl::init(int64_t(4) << 30)};
+  Option<bool> overlap{*this, "overlap",
+                       llvm::cl::desc("Gradient buckets beside backward"),
+                       llvm::cl::init(true)};
+  Option<int64_t> bucketSize{*this, "bucket-size",
+                             llvm::cl::desc("Bytes that close a bucket"),
+                             llvm::cl::init(0)};
+  Option<int64_t> reduceLanes{*this, "reduce-lanes",
+                              llvm::cl::desc("Lanes that reduce: 1 or 2"),
+                              llvm::cl::init(1)};
 };
 
 } // namespace
@@ -86,6 +104,9 @@ void takt::registerTaktPipeline() {
         options.replicas = text.replicas;
         options.schedule = text.schedule;
         options.workLimit = text.workLimit;
+        options.overlap = text.overlap;
+        options.bucketSize = text.bucketSize;
+        options.reduceLanes = text.reduceLanes;
         buildTaktPipeline(manager, options);
       });
 }

@@ -68,6 +68,13 @@ def line_7_schedules_in_pytorch():
     report("7b", *integration("torch_pipelining"))
 
 
+def line_4_overlap():
+    """Buckets: optimal where small, never longer, and the same losses."""
+    report("4c", *unit("OverlapTests", "Overlap.*BruteForce"))
+    report("4d", *unit("OverlapTests", "ChooseOverlap.StepsAreNeverLonger"))
+    report("4e", *integration("overlapped_losses"))
+
+
 def line_6_contradictions():
     """Ten contradictory files: lines named, suggestions applied."""
     report("6", *integration("contradictions"))
@@ -121,6 +128,7 @@ def main():
     line_5_simulated()
     line_3_hostile_input()
     line_4_small_optima()
+    line_4_overlap()
     line_6_contradictions()
     line_7_schedules_in_pytorch()
     finish()

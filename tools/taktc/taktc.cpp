@@ -13,6 +13,7 @@
 #include "takt/Frontend/ImportDapple.h"
 #include "takt/Frontend/Read.h"
 #include "takt/Solver/Solver.h"
+#include "takt/Support/Quantity.h"
 
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
@@ -72,7 +73,8 @@ int runImport(const ImportOptions &options) {
 }
 
 void addCompileOptions(CLI::App &app, CompileOptions &options,
-                       std::string &explain, std::string &format) {
+                       std::vector<std::string> &explain, std::string &format,
+                       std::string &overlap, std::string &bucketSize) {
   app.add_option("model", options.model, "model YAML, - for standard input");
   app.add_option("cluster", options.cluster,
                  "cluster YAML or preset: host-2core, a100-8, h100-8x4, ...");
@@ -102,8 +104,20 @@ void addCompileOptions(CLI::App &app, CompileOptions &options,
   app.add_option("--work-limit", options.workLimit,
                  "transitions the exact search may look at")
       ->check(CLI::PositiveNumber);
-  app.add_option("--explain", explain, "print why: stages")
-      ->check(CLI::IsMember({"stages"}));
+  app.add_option("--overlap", overlap,
+                 "reduce gradients in buckets beside the last backward where "
+                 "that is shorter: on or off")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->default_str("on");
+  app.add_option("--bucket-size", bucketSize,
+                 "size that closes a gradient bucket, e.g. 25MB; default: "
+                 "what ends each stage soonest");
+  app.add_option("--reduce-lanes", options.reduceLanes,
+                 "lanes that reduce gradients, of each rank")
+      ->check(CLI::Range(int64_t(1), int64_t(2)));
+  app.add_option("--explain", explain, "print why: stages, comm")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"stages", "comm"}));
   app.add_option("--dump-smt2", options.dumpSmt2,
                  "folder that receives what the constraint solver is asked");
   app.add_option("--dump-levels", options.dumpLevels,
@@ -125,8 +139,9 @@ int main(int argc, char **argv) {
   app.footer("Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 proven "
              "infeasible,\n4 limit reached, 70 internal error.");
   CompileOptions options;
-  std::string explain, format = "text";
-  addCompileOptions(app, options, explain, format);
+  std::vector<std::string> explain;
+  std::string format = "text", overlap = "on", bucketSize;
+  addCompileOptions(app, options, explain, format, overlap, bucketSize);
 
   ImportOptions importOptions;
   CLI::App *import = app.add_subcommand(
@@ -156,7 +171,21 @@ int main(int argc, char **argv) {
                  "model.yaml cluster.yaml -o job.plan\n";
     return int(ExitCode::Usage);
   }
-  options.explainStages = explain == "stages";
+  for (const std::string &what : explain) {
+    options.explainStages |= what == "stages";
+    options.explainComm |= what == "comm";
+  }
+  options.overlap = overlap == "on";
+  if (!bucketSize.empty()) {
+    Parsed<int64_t> size = parseBytes(bucketSize);
+    if (!size || size.value == 0) {
+      std::cerr << "taktc: error: '--bucket-size=" << bucketSize << "': "
+                << (size ? "a bucket needs at least 1 byte" : size.error)
+                << '\n';
+      return int(ExitCode::Usage);
+    }
+    options.bucketSize = size.value;
+  }
   options.json = format == "json";
   if (options.json && (options.output == "-" ||
                        (options.output.empty() &&

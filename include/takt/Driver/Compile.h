@@ -30,7 +30,7 @@ struct CompileOptions {
   EmitKind emit = EmitKind::Plan;
   std::string dumpLevels; ///< folder that receives every level; empty: none
   std::string dumpSmt2;   ///< folder for the solver's questions; empty: none
-  bool explainStages = false;
+  bool explainStages = false, explainComm = false;
   bool json = false;  ///< the report as JSON on standard output
   bool quiet = false; ///< no report
   bool force = false; ///< binary to a terminal all the same
@@ -41,6 +41,9 @@ struct CompileOptions {
   std::vector<std::string> cuts; ///< layers that begin a stage
   std::string schedule = "1f1b"; ///< a name, or a schedule file
   int64_t workLimit = int64_t(4) << 30; ///< of the exact search
+  bool overlap = true;     ///< gradient buckets beside the last backward
+  int64_t bucketSize = 0;  ///< bytes that close a bucket; 0: by the stage
+  int64_t reduceLanes = 1; ///< of each rank: 1 or 2
 };
 
 /// Runs the compiler; messages to stderr. Returns the exit code (error.h).

@@ -24,17 +24,18 @@ namespace takt {
 
 /// Actions of the communication level; the text form is in quotes.
 enum class CommKind : uint8_t {
-  Compute,  ///< "0F3", "0B3", "0I3", "0W3"
-  Load,     ///< "0LOAD3"
-  SendF,    ///< "0SEND_F3": activation of micro-batch 3 to the next stage
-  RecvF,    ///< "1RECV_F3"
-  SendB,    ///< "1SEND_B3": gradient to the previous stage
-  RecvB,    ///< "0RECV_B3"
-  Reduce,   ///< "0REDUCE_GRAD": data-parallel all-reduce
-  TieSum,   ///< "0TIE_SUM0": add this stage's uses of tied parameter 0
-  TieSend,  ///< "0TIE_SEND0_1": partial or final sum of tie 0 to stage 1
-  TieRecv,  ///< "1TIE_RECV0_0": from stage 0
-  Update,   ///< "0UPDATE"
+  Compute, ///< "0F3", "0B3", "0I3", "0W3"; piece 1 of "0B3" is "0B3.1"
+  Load,    ///< "0LOAD3"
+  SendF,   ///< "0SEND_F3": activation of micro-batch 3 to the next stage
+  RecvF,   ///< "1RECV_F3"
+  SendB,   ///< "1SEND_B3": gradient to the previous stage
+  RecvB,   ///< "0RECV_B3"
+  Reduce,  ///< "0REDUCE_GRAD": data-parallel all-reduce; of bucket 1 of
+           ///< several "0REDUCE_GRAD1"
+  TieSum,  ///< "0TIE_SUM0": add this stage's uses of tied parameter 0
+  TieSend, ///< "0TIE_SEND0_1": partial or final sum of tie 0 to stage 1
+  TieRecv, ///< "1TIE_RECV0_0": from stage 0
+  Update,  ///< "0UPDATE"
 };
 
 struct CommAction {
@@ -44,7 +45,9 @@ struct CommAction {
   int32_t microBatch = -1;            ///< Compute, Load, Send, Recv
   int32_t tie = -1;                   ///< TieSum, TieSend, TieRecv
   int32_t peer = -1;                  ///< TieSend, TieRecv: the other stage
+  int32_t part = -1; ///< Compute: piece; Reduce: bucket; -1: the whole
   bool operator==(const CommAction &o) const;
+  bool operator!=(const CommAction &o) const { return !(*this == o); }
 };
 std::string toText(const CommAction &action);
 std::optional<CommAction> parseCommAction(const std::string &text);
@@ -66,6 +69,11 @@ struct StageInput {
   Bytes capacity = 0;           ///< of each device; 0 = unknown
   rt::Link groupLink;           ///< of the all-reduce among the replicas
   std::vector<StageLayerTimes> times; ///< one a layer of the stage
+  /// First layer of each gradient bucket, descending to `layerBegin`: bucket 0
+  /// holds the last layers, whose gradients are ready first. Empty: one bucket.
+  /// With several, the last action that makes gradients is cut into as many
+  /// pieces, and bucket k may be reduced once piece k has run.
+  std::vector<int32_t> bucketBegins;
   std::vector<LaneInput> lanes; ///< the order of everything this stage does
 };
 
@@ -90,6 +98,23 @@ struct LoweringProblem {
   std::optional<std::string> check() const;
 };
 
+/// Bytes of gradients that each layer of a stage accumulates, as they lie in
+/// the pool: padded to the alignment, frozen parameters left out.
+std::vector<Bytes> gradientBytes(const Graph &graph, const StageInput &stage);
+
+/// Buckets of a stage (1 or more), the bucket of a layer, and the bytes of
+/// each.
+int32_t bucketCount(const StageInput &stage);
+int32_t bucketOf(const StageInput &stage, int32_t layer);
+std::vector<Bytes> bucketBytes(const Graph &graph, const StageInput &stage);
+
+/// Cuts the gradients of a stage whose lanes are whole, with one all-reduce,
+/// into two or more buckets: the last action that makes gradients comes in
+/// pieces, and the all-reduces stand on one lane for each list of `order`
+/// (buckets in the order of their launch; empty: one lane, first ready first).
+void cutIntoBuckets(StageInput &stage, std::vector<int32_t> begins,
+                    std::vector<std::vector<int32_t>> order = {});
+
 /// The ties of a cut into layer ranges, by ascending parameter.
 std::vector<TieInput> findTies(const Graph &graph,
                                const std::vector<std::pair<int32_t, int32_t>> &layerRanges);
@@ -100,8 +125,9 @@ rt::Plan lower(const LoweringProblem &problem);
 
 /// Adds to a compute schedule all that it needs to run: loads, transfers
 /// between stages, the all-reduce of replicated stages, tied sums, the update.
-/// Fills `lanes` of every stage. Messages of a channel are sent and received in
-/// the order in which their producer makes them.
+/// Fills `lanes` of every stage; gradients are reduced by the buckets that the
+/// stages name, in the order in which they become ready. Messages of a channel
+/// are sent and received in the order in which their producer makes them.
 void insertCommunication(LoweringProblem &problem, const Schedule &schedule);
 
 } // namespace takt

@@ -152,4 +152,41 @@ def InsertCommsPass : Pass<"takt-insert-comms", "::mlir::ModuleOp"> {
                            "::takt::pipe::PipeDialect"];
 }
 
+def OverlapCommsPass : Pass<"takt-overlap-comms", "::mlir::ModuleOp"> {
+  let summary = "Reduce gradients in buckets beside the last backward";
+  let description = [{
+    Needs communication (`takt-insert-comms`).
+
+    For every replicated stage: divides its gradients into buckets of layers,
+    cuts its last backward into pieces that end where buckets do, and chooses
+    lane and order of the all-reduces against the pieces and the update
+    (`takt/Overlap`: list scheduling with a bound, improved or proven by Z3 up to
+    100 actions). Stage transfers keep their own lanes and order. The step with
+    buckets is run under the virtual clock, and only a shorter one is kept;
+    stages that end before it without buckets keep one all-reduce.
+
+    Afterwards a stage has either one group and one all-reduce or a group and an
+    all-reduce for each bucket. The compute actions of the roles, the stages and
+    their objective stay as they are: the objective charges one all-reduce after
+    compute and is an upper bound of this part of the step.
+
+    Reports: no communication; buckets that are there already; more than two
+    lanes.
+  }];
+  let options = [
+    Option<"bucketSize", "bucket-size", "int64_t", /*default=*/"0",
+           "Bytes that close a bucket; 0: the number of buckets with the "
+           "shortest end of each stage">,
+    Option<"lanes", "lanes", "int64_t", /*default=*/"1",
+           "Lanes that reduce, of each rank: 1 or 2">,
+    Option<"dumpSmt2", "dump-smt2", "std::string", /*default=*/"",
+           "Folder that receives the questions to Z3; empty: none">
+  ];
+  let dependentDialects = ["::takt::coll::CollDialect",
+                           "::takt::pipe::PipeDialect"];
+  let statistics = [
+    Statistic<"numBuckets", "buckets", "Buckets of stages with several">
+  ];
+}
+
 #endif // TAKT_TRANSFORMS_PASSES

@@ -32,6 +32,9 @@ struct PipelineOptions {
   int64_t replicas = 0;          ///< of every stage; 0: free
   std::string schedule = "1f1b"; ///< "1f1b" or "gpipe"
   int64_t workLimit = int64_t(4) << 30; ///< of stage assignment
+  bool overlap = true;     ///< gradient buckets beside the last backward
+  int64_t bucketSize = 0;  ///< bytes that close a bucket; 0: by the stage
+  int64_t reduceLanes = 1; ///< of each rank: 1 or 2
 };
 
 /// Adds every pass. The module needs one graph and one cluster.

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace takt::rt {
@@ -128,6 +129,18 @@ Nanos allReduceTime(const Link &link, int32_t n, Bytes bytes) {
 // Action text
 //===----------------------------------------------------------------------===//
 
+int32_t pieceOf(const Procedure &procedure) {
+  const std::string &name = procedure.name;
+  size_t dot = name.find('.');
+  int32_t piece = -1;
+  if (dot == std::string::npos)
+    return -1;
+  auto [end, error] =
+      std::from_chars(name.data() + dot + 1, name.data() + name.size(), piece);
+  bool isNumber = error == std::errc() && end == name.data() + name.size();
+  return isNumber && piece >= 0 ? piece : -1;
+}
+
 static int32_t firstStage(const Role &role) {
   return role.stages.empty() ? 0 : role.stages.front();
 }
@@ -138,6 +151,11 @@ static std::string callText(const Procedure &procedure, int32_t microBatch) {
   if (procedure.name.size() > 1 && procedure.name[0] == 'T')
     return fmt::format("{}TIE_SUM{}", procedure.stage,
                        procedure.name.substr(1));
+  int32_t piece = pieceOf(procedure);
+  if (piece >= 0 && microBatch >= 0)
+    return fmt::format("{}{}{}.{}", procedure.stage,
+                       procedure.name.substr(0, procedure.name.find('.')),
+                       microBatch, piece);
   std::string text = fmt::format("{}{}", procedure.stage, procedure.name);
   return microBatch < 0 ? text : text + std::to_string(microBatch);
 }
@@ -183,6 +201,15 @@ static std::string transferText(const Plan &plan, const Role &role,
                      what, instr.microBatch);
 }
 
+/// Buckets count by their group's place among those of the role.
+static std::string reduceText(const Role &role, const Instr &instr) {
+  std::string text = fmt::format("{}REDUCE_GRAD", firstStage(role));
+  const Endpoint *end = findEndpoint(role.groups, instr.target);
+  if (role.groups.size() < 2 || !end)
+    return text;
+  return text + std::to_string(end - role.groups.data());
+}
+
 std::string actionText(const Plan &plan, const Role &role, const Instr &instr) {
   switch (instr.kind) {
   case InstrKind::Call:
@@ -193,7 +220,7 @@ std::string actionText(const Plan &plan, const Role &role, const Instr &instr) {
   case InstrKind::Recv:
     return transferText(plan, role, instr);
   case InstrKind::AllReduce:
-    return fmt::format("{}REDUCE_GRAD", firstStage(role));
+    return reduceText(role, instr);
   }
   return "?";
 }

@@ -12,6 +12,7 @@
 
 #include "takt-rt/core/proof.h"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -38,7 +39,15 @@ static StageSummary summarizeRole(const Plan &plan, const Role &role) {
   stage.firstRank = role.firstRank;
   stage.replicas = role.replicas;
   stage.devices = role.devices;
+  // Pieces are one more call of their kind; alone they are the whole of it.
+  auto isWhole = [&](Phase phase) {
+    return std::any_of(
+        role.procedures.begin(), role.procedures.end(),
+        [&](const Procedure &p) { return p.phase == phase && pieceOf(p) < 0; });
+  };
   for (const Procedure &procedure : role.procedures) {
+    if (pieceOf(procedure) >= 0 && isWhole(procedure.phase))
+      continue;
     if (procedure.phase == Phase::Forward)
       stage.forward += procedure.cost;
     else if (procedure.phase == Phase::Update)

@@ -196,6 +196,22 @@ TEST_P(Ring, LeavesTheSameRightSumEverywhere) {
   }
 }
 
+TEST_P(Ring, SumsInTheOrderOfMembersWhateverTheSize) {
+  int n = GetParam();
+  for (int64_t elements : {1, 3, 64, 1003}) {
+    std::vector<std::vector<float>> results = allReduce(n, elements);
+    for (int64_t i = 0; i < elements; ++i) {
+      float once = float(normal(0, i));
+      for (int m = 1; m < n; ++m)
+        once += float(normal(m, i));
+      float twice = once;
+      for (int m = 1; m < n; ++m)
+        twice += once;
+      ASSERT_EQ(results[0][i], twice) << "element " << i << " of " << elements;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Members, Ring, testing::Range(1, 9));
 
 } // namespace

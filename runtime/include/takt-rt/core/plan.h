@@ -172,12 +172,17 @@ struct Kernel {
 /// A stage's work of one kind: straight-line kernels. An action calls it with a
 /// micro-batch, which selects the slots.
 struct Procedure {
-  std::string name;             ///< "F", "B", "I", "W", "U"; tie sums "T0"...
+  /// "F", "B", "I", "W", "U"; tie sums "T0"...; "B.0", "B.1"... are the pieces
+  /// of one call of "B", so that its first gradients can be reduced early.
+  std::string name;
   Phase phase = Phase::Forward; ///< Backward = input and weight gradients
   int32_t stage = 0;
   Nanos cost = 0; ///< predicted time of one call on one device of the role
   std::vector<Kernel> kernels;
 };
+
+/// Number of a piece by its procedure's name; -1: the whole of its kind.
+int32_t pieceOf(const Procedure &procedure);
 
 //===----------------------------------------------------------------------===//
 // Lanes and instructions
@@ -263,8 +268,10 @@ struct Channel {
   Link link;       ///< slowest link any of its pieces crosses
 };
 
-/// All replicas of a role. A reduction leaves the same bits on every member; its
-/// order of summation depends on nothing but the number of ranks and elements.
+/// All replicas of a role. A reduction leaves the same bits on every member.
+/// The host sums every element in the order of ranks, so that buckets do not
+/// matter; a ring that starts its chunks at different ranks does the same for
+/// two ranks, where there is one order, and not for more.
 struct Group {
   std::string name;
   uint16_t role = 0;
@@ -461,7 +468,8 @@ Nanos transferTime(const Plan &plan, const Channel &channel);
 Nanos allReduceTime(const Link &link, int32_t n, Bytes bytes);
 
 /// Text of an instruction in the action alphabet: "0F3", "1B0",
-/// "0SEND_F3", "1RECV_B2", "0LOAD3", "0REDUCE_GRAD", "1UPDATE".
+/// "0SEND_F3", "1RECV_B2", "0LOAD3", "0REDUCE_GRAD", "1UPDATE";
+/// "1B7.0" is a piece of "1B7", "0REDUCE_GRAD1" the second bucket of several.
 std::string actionText(const Plan &plan, const Role &role, const Instr &instr);
 
 /// Structural check: indices, ranges, alignment, overlap of pools, waits that

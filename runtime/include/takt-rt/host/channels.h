@@ -121,11 +121,14 @@ private:
   MoveTime moved;
 };
 
-/// Ring all-reduce of floats, in place (the bandwidth-optimal form of Patarasuk
-/// and Yuan 2009, doi 10.1016/j.jpdc.2008.09.002): n - 1 steps add chunks
-/// around the ring, n - 1 steps hand the sums on. Chunk c of N elements is [c N
-/// / n, (c + 1) N / n) and its sum starts at member c, so that every member
-/// ends with the same bits.
+/// All-reduce of floats over a ring, in place. N elements go in n chunks, one
+/// behind the other: the sum of each starts at member 0, collects every member
+/// in order, and goes round once more from the last. Every element is thus
+/// ((x0 + x1) + x2) + ... whatever its place and the size of the buffer, so
+/// that gradients have the same bits in one reduction or in several buckets.
+/// The bandwidth-optimal form (Patarasuk and Yuan 2009, doi
+/// 10.1016/j.jpdc.2008.09.002) takes 2 (n - 1) steps instead of 3 (n - 1), but
+/// starts each chunk at another member.
 class RingAllReduce {
 public:
   /// `toNext` and `fromPrevious` are unused when there is one member.
@@ -139,14 +142,22 @@ public:
   MoveTime movedAt() const { return moved; }
 
 private:
+  /// What a member sends in a step: a chunk, or none (-1), and whether it is a
+  /// partial sum to add to.
+  struct Message {
+    int32_t chunk = -1;
+    bool partial = false;
+  };
   void beginStep();
-  std::pair<float *, Bytes> chunk(int32_t index) const;
+  Message sentBy(int32_t sender) const;
+  std::pair<float *, Bytes> range(int32_t chunk) const;
+  int32_t steps() const { return 3 * (members - 1); }
 
   int32_t member, members;
   Mailbox *toNext, *fromPrevious;
   float *data = nullptr;
   int64_t elements = 0;
-  int32_t step = 0;                 ///< of 2 (members - 1)
+  int32_t step = 0;                 ///< of steps()
   std::vector<Sending> sending;     ///< at most one
   std::vector<Receiving> receiving; ///< at most one
   MoveTime moved;

@@ -1,0 +1,61 @@
+// RUN: takt-opt %s -takt-schedule -takt-insert-comms -takt-overlap-comms | FileCheck %s
+// RUN: takt-opt %s -takt-schedule -takt-insert-comms -takt-overlap-comms | takt-opt | FileCheck %s
+// RUN: takt-opt %s -takt-schedule -takt-insert-comms -takt-overlap-comms=bucket-size=1 | FileCheck %s -check-prefix=THREE
+// RUN: takt-opt %s -takt-schedule -takt-insert-comms -takt-overlap-comms="bucket-size=1 lanes=2" | FileCheck %s -check-prefix=LANES
+// RUN: takt-opt %s -takt-schedule -takt-insert-comms -takt-overlap-comms=bucket-size=768 | FileCheck %s -check-prefix=WHOLE
+// RUN: sed "s/latency = 100,/latency = 100000,/" %s | takt-opt -takt-schedule -takt-insert-comms -takt-overlap-comms | FileCheck %s -check-prefix=WHOLE
+
+// Three layers with 256 bytes of gradients and 2000 ns of backward each. One
+// all-reduce of 768 bytes takes 2 (100 + 384) = 968 ns after the backward; of one
+// layer 2 (100 + 128) = 456 ns. Two buckets leave 456 ns exposed, three no less.
+
+// CHECK: pipe.role 0 stages [0] actions <"0F0 0B0 0F1 0B1">
+// CHECK-NEXT: lane compute <"0F0 0B0 0F1 0B1.0 0B1.1 0UPDATE">
+// CHECK-NEXT: lane load <"0LOAD0 0LOAD1">
+// CHECK-NEXT: lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD1">
+// CHECK-NEXT: coll.group @dp0_0 role 0 bucket 0 from layer 1 link <"shm", latency = 100, bandwidth = 1000000000>
+// CHECK-NEXT: coll.group @dp0_1 role 0 bucket 1 from layer 0 link <"shm", {{.*}}>
+
+// THREE: lane compute <"0F0 0B0 0F1 0B1.0 0B1.1 0B1.2 0UPDATE">
+// THREE: lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD1 0REDUCE_GRAD2">
+// THREE-NEXT: coll.group @dp0_0 role 0 bucket 0 from layer 2
+// THREE-NEXT: coll.group @dp0_1 role 0 bucket 1 from layer 1
+// THREE-NEXT: coll.group @dp0_2 role 0 bucket 2 from layer 0
+
+// LANES: lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD2">
+// LANES-NEXT: lane reduce <"0REDUCE_GRAD1">
+
+// One bucket, asked for or because latency is all there is.
+// WHOLE: lane compute <"0F0 0B0 0F1 0B1 0UPDATE">
+// WHOLE: lane reduce <"0REDUCE_GRAD">
+// WHOLE-NEXT: coll.group @dp0 role 0 link
+
+model.graph @net(%x: tensor<8xf32> <"x">, %y: tensor<i32> <"y", classes = 8>)
+    training <global_batch = 8, micro_batches = 2> data synthetic
+    replica_options [1, 2] cost_source "roofline" {
+  model.param @w0 : tensor<8x8xf32> init <normal, 0.02>
+  model.param @w1 : tensor<8x8xf32> init <normal, 0.02>
+  model.param @w2 : tensor<8x8xf32> init <normal, 0.02>
+  %0 = model.linear "fc0" %x weight @w0 : tensor<8xf32> -> tensor<8xf32>
+    cost <forward = [2000, 1000], input_grad = [0, 0], weight_grad = [4000, 2000], update = 50>
+  %1 = model.linear "fc1" %0 weight @w1 : tensor<8xf32> -> tensor<8xf32>
+    cost <forward = [2000, 1000], input_grad = [2000, 1000], weight_grad = [2000, 1000], update = 50>
+  %2 = model.linear "fc2" %1 weight @w2 : tensor<8xf32> -> tensor<8xf32>
+    cost <forward = [2000, 1000], input_grad = [2000, 1000], weight_grad = [2000, 1000], update = 50>
+  %loss = model.cross_entropy "loss" %2, %y : tensor<8xf32>, tensor<i32>
+    cost <forward = [0, 0], input_grad = [0, 0], weight_grad = [0, 0], update = 0>
+  model.output %loss : tensor<f32>
+}
+
+pipe.cluster @two {
+  #pipe.device<"cpu", flops = 1000000000, memory_bandwidth = 10000000000, memory = 65536>
+  #pipe.link<"shm", latency = 100, bandwidth = 1000000000>
+  #pipe.nodes<count = 1, device = "cpu", devices = 2, link = "shm">
+}
+
+pipe.program @job of @net on @two schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  pipe.stage 0 layers [0, 4) "fc0" to "loss" segments [0, 4)
+    replicas 2 devices [0, 1] memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+}
