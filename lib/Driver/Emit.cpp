@@ -93,8 +93,11 @@ ExitCode Compiler::emitPlan() {
           rt::toText(plan));
   std::string path = options.output;
   if (options.emit == EmitKind::Plan) {
-    if (path.empty())
-      return ExitCode::Done; // only the report was wanted
+    if (path.empty()) { // only the report was wanted
+      if (!options.quiet && !options.json)
+        std::cerr << "no plan was written: '-o FILE' names one\n";
+      return ExitCode::Done;
+    }
     if (path == "-" && isatty(STDOUT_FILENO) && !options.force)
       return fail("a plan is binary: name a file with '-o', or take "
                   "'--emit=plan-text' (or '-f')",

@@ -125,6 +125,12 @@ void LayerReader::readTie(const YamlNode &node, LayerSpec &layer,
   if (!name)
     return;
   std::string full = lookUp(*name, scope);
+  if (full == layer.name) {
+    reader.error(node, fmt::format("'tied' names the layer '{}' itself; name an "
+                                   "earlier one",
+                                   *name));
+    return;
+  }
   auto owner = weights.find(full);
   if (owner == weights.end()) {
     auto kind = kinds.find(full);

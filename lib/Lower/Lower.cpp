@@ -138,7 +138,7 @@ std::optional<std::string> checkLanes(const LoweringProblem &problem) {
     auto have = texts(problem.stages[s]), need = texts(reference.stages[s]);
     for (auto &[kind, list] : need)
       for (const std::string &text : list)
-        if (!std::count(have[kind].begin(), have[kind].end(), text))
+        if (!std::binary_search(have[kind].begin(), have[kind].end(), text))
           return fmt::format("stage {} lacks the action '{}'", s, text);
     if (have != need)
       return fmt::format("stage {} has actions that its schedule does not call "

@@ -43,11 +43,50 @@ static void checkOutput(const std::string &path) {
                                 path, folder.string()));
 }
 
+static bool sameFile(const std::string &a, const std::string &b) {
+  std::error_code none;
+  return !a.empty() && !b.empty() &&
+         (a == b || std::filesystem::equivalent(a, b, none));
+}
+
 void checkOutputs(const RunOptions &options) {
-  for (const std::string *path :
-       {&options.saveWeights, &options.dumpGradients, &options.profile,
-        &options.trace, &options.timeline, &options.logLosses})
+  const std::pair<const char *, const std::string *> inputs[] = {
+      {"the plan", &options.plan},
+      {"'--data'", &options.data},
+      {"'--load-weights'", &options.loadWeights}};
+  const std::pair<const char *, const std::string *> outputs[] = {
+      {"--save-weights", &options.saveWeights},
+      {"--dump-gradients", &options.dumpGradients},
+      {"--profile", &options.profile},
+      {"--trace", &options.trace},
+      {"--timeline", &options.timeline},
+      {"--log-losses", &options.logLosses}};
+  for (size_t i = 0; i < std::size(outputs); ++i) {
+    const auto &[option, path] = outputs[i];
     checkOutput(*path);
+    if (*path == "-" && options.json)
+      throw rt::Error(fmt::format("'{} -' and '--format=json' both write to "
+                                  "standard output",
+                                  option),
+                      rt::ExitCode::Usage);
+    // Weights may be loaded from and saved to one file: a run that goes on.
+    for (const auto &[what, input] : inputs)
+      if (*path != "-" && sameFile(*path, *input) &&
+          input != &options.loadWeights)
+        throw rt::Error(
+            fmt::format("'{} {}' would overwrite {}", option, *path, what),
+            rt::ExitCode::Usage);
+    for (size_t j = 0; j < i; ++j)
+      if (*path != "/dev/null" && sameFile(*path, *outputs[j].second))
+        throw rt::Error(fmt::format("'{}' and '{}' both write '{}'",
+                                    outputs[j].first, option, *path),
+                        rt::ExitCode::Usage);
+  }
+}
+
+void flushStandardOutput() {
+  if (!std::cout.flush())
+    throw rt::Error("cannot write to standard output");
 }
 
 LossLog::LossLog(const std::string &path)
@@ -64,6 +103,8 @@ void LossLog::add(double loss) {
     return;
   std::ostream &out = toStandardOutput ? std::cout : file;
   out << fmt::format("{:.9g} {:a}\n", loss, loss) << std::flush;
+  if (!out)
+    throw rt::Error("cannot write the losses: the output is full or closed");
 }
 
 void TypicalStep::add(rt::StepResult result) {

@@ -26,6 +26,9 @@ namespace takt::run {
 /// said before training and not after it.
 void checkOutputs(const RunOptions &options);
 
+/// Throws when what was printed did not arrive.
+void flushStandardOutput();
+
 /// One loss a line, in decimal to 9 digits and exactly as a hexadecimal float.
 class LossLog {
 public:

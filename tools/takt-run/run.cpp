@@ -13,6 +13,7 @@
 
 #include "outputs.h"
 #include "report.h"
+#include "stop.h"
 
 #include "takt-rt/checkpoint/safetensors.h"
 #include "takt-rt/core/clock.h"
@@ -85,6 +86,7 @@ private:
   rt::Simulation predicted;
   rt::TensorMap weights;
   int64_t steps = 0;
+  int64_t stepsDone = 0; ///< fewer than steps after a signal
   TypicalStep typical;
 };
 
@@ -164,16 +166,19 @@ void Run::train() {
   weights.clear();
   runSteps(trainer);
   leaveFiles(trainer);
+  flushStandardOutput(); // last: a closed pipe must not cost the weights
 }
 
 void Run::runSteps(rt::Trainer &trainer) {
   Report report(plan, predicted.makespan);
   LossLog log(options.logLosses);
   say("\n" + report.header());
-  for (int64_t step = 0; step < steps; ++step) {
+  StopOnSignal stop;
+  for (int64_t step = 0; step < steps && !StopOnSignal::wanted(); ++step) {
     if (step == kWarmUpSteps && !options.profile.empty())
       trainer.setProfiling(true);
     rt::StepResult result = trainer.step();
+    ++stepsDone;
     report.add(result);
     log.add(result.loss);
     say(report.lastLine());
@@ -183,6 +188,8 @@ void Run::runSteps(rt::Trainer &trainer) {
     if (wantsPictures())
       typical.add(std::move(result));
   }
+  if (StopOnSignal::wanted())
+    std::cerr << "takt-run: stopped by a signal after the step under way\n";
   say(report.closing());
   if (options.json)
     std::cout << report.json();
@@ -192,7 +199,7 @@ void Run::leaveFiles(rt::Trainer &trainer) {
   if (!options.saveWeights.empty())
     rt::writeSafetensors(
         options.saveWeights, trainer.weights(),
-        {{"model", plan.model}, {"steps", std::to_string(steps)}});
+        {{"model", plan.model}, {"steps", std::to_string(stepsDone)}});
   if (!options.profile.empty())
     rt::writeFile(options.profile, rt::formatProfile(plan, trainer.profile()));
   rt::Runs runs;

@@ -17,6 +17,9 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <iostream>
 #include <new>
 
@@ -30,6 +33,22 @@ std::string versionText() {
                      "features: host yes, cuda no, mpi no",
                      TAKT_VERSION, rt::Plan::kFormatMajor,
                      rt::Plan::kFormatMinor);
+}
+
+/// Ranges let a NaN pass: every comparison with it is false.
+std::string finite(const std::string &text) {
+  double value = std::strtod(text.c_str(), nullptr);
+  return std::isfinite(value) ? "" : "'" + text + "' is not a number";
+}
+
+/// A seed as the YAML file takes it: 0 to 2^63 - 1.
+std::string wholeNumber(const std::string &text) {
+  int64_t value = 0;
+  const char *last = text.data() + text.size();
+  auto [end, error] = std::from_chars(text.data(), last, value);
+  if (error != std::errc() || end != last || value < 0)
+    return "'" + text + "' is not a whole number from 0 to 2^63 - 1";
+  return "";
 }
 
 void addOptions(CLI::App &app, run::RunOptions &options, bool &threads,
@@ -46,8 +65,9 @@ void addOptions(CLI::App &app, run::RunOptions &options, bool &threads,
       ->excludes(data);
   app.add_option("--steps", options.steps,
                  "steps to run; default: 100, with --profile 20")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--seed", options.seed, "seed instead of the plan's");
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 50));
+  app.add_option("--seed", options.seed, "seed instead of the plan's")
+      ->check(wholeNumber);
   app.add_option("--load-weights", options.loadWeights,
                  "safetensors file with the first weights");
   app.add_option("--save-weights", options.saveWeights,
@@ -66,6 +86,7 @@ void addOptions(CLI::App &app, run::RunOptions &options, bool &threads,
   app.add_option("--timeout", options.timeoutSeconds,
                  "seconds without any progress that end the run")
       ->check(CLI::Range(1e-3, 1e9))
+      ->check(finite)
       ->default_str("600");
   app.add_flag("--unproven", options.unproven,
                "run a plan even if its proof fails; it may hang or train wrong");

@@ -12,6 +12,8 @@
 #include "takt/Driver/Compile.h"
 #include "takt/Frontend/ImportDapple.h"
 #include "takt/Frontend/Read.h"
+#include "takt/Schedule/Schedule.h"
+#include "takt/Support/NearestName.h"
 #include "takt/Solver/Solver.h"
 #include "takt/Support/Quantity.h"
 
@@ -22,7 +24,10 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <map>
 
@@ -72,19 +77,30 @@ int runImport(const ImportOptions &options) {
   }
 }
 
+std::vector<std::string> emitNames() {
+  std::vector<std::string> names;
+  for (const auto &[name, kind] : kEmitKinds)
+    names.push_back(name);
+  return names;
+}
+
+/// Options whose words are translated once all are read.
+struct OptionTexts {
+  std::vector<std::string> explain;
+  std::string emit = "plan", format = "text", overlap = "on", bucketSize;
+};
+
 void addCompileOptions(CLI::App &app, CompileOptions &options,
-                       std::vector<std::string> &explain, std::string &format,
-                       std::string &overlap, std::string &bucketSize) {
+                       OptionTexts &text) {
   app.add_option("model", options.model, "model YAML, - for standard input");
   app.add_option("cluster", options.cluster,
                  "cluster YAML or preset: host-2core, a100-8, h100-8x4, ...");
   app.add_option("-o,--output", options.output,
                  "where to write; - is standard output");
-  app.add_option("--emit", options.emit,
+  app.add_option("--emit", text.emit,
                  "model, pipe, comm, plan-text, plan, csv, csv-comms, "
-                 "csv-waits, trace, "
-                 "svg, html")
-      ->transform(CLI::CheckedTransformer(kEmitKinds))
+                 "csv-waits, trace, svg, html")
+      ->check(CLI::IsMember(emitNames()))
       ->default_str("plan");
   app.add_option("--stages", options.stages, "exact number of stages")
       ->check(CLI::Range(int64_t(1), int64_t(65535)));
@@ -103,30 +119,94 @@ void addCompileOptions(CLI::App &app, CompileOptions &options,
                  "measured costs (takt-run --profile); default: roofline");
   app.add_option("--work-limit", options.workLimit,
                  "transitions the exact search may look at")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--overlap", overlap,
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 60));
+  app.add_option("--overlap", text.overlap,
                  "reduce gradients in buckets beside the last backward where "
                  "that is shorter: on or off")
       ->check(CLI::IsMember({"on", "off"}))
       ->default_str("on");
-  app.add_option("--bucket-size", bucketSize,
+  app.add_option("--bucket-size", text.bucketSize,
                  "size that closes a gradient bucket, e.g. 25MB; default: "
                  "what ends each stage soonest");
   app.add_option("--reduce-lanes", options.reduceLanes,
                  "lanes that reduce gradients, of each rank")
       ->check(CLI::Range(int64_t(1), int64_t(2)));
-  app.add_option("--explain", explain, "print why: stages, comm")
+  app.add_option("--explain", text.explain, "print why: stages, comm")
       ->delimiter(',')
       ->check(CLI::IsMember({"stages", "comm"}));
   app.add_option("--dump-smt2", options.dumpSmt2,
                  "folder that receives what the constraint solver is asked");
   app.add_option("--dump-levels", options.dumpLevels,
                  "folder that receives every level");
-  app.add_option("--format", format, "report as text or json")
+  app.add_option("--format", text.format, "report as text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->default_str("text");
   app.add_flag("-q,--quiet", options.quiet, "no report");
   app.add_flag("-f,--force", options.force, "binary output to a terminal");
+}
+
+/// A name that no generator or search has, and that is no file's either.
+std::string scheduleFault(const std::string &name) {
+  std::vector<std::string> known = scheduleNames();
+  known.insert(known.end(), {"optimal", "optimal-split"});
+  bool file = name.find_first_of("./") != std::string::npos;
+  if (file || std::find(known.begin(), known.end(), name) != known.end())
+    return {};
+  return fmt::format("'--schedule={}': known are {}, or a schedule file{}", name,
+                     fmt::join(known, ", "), nearestHint(name, known));
+}
+
+bool sameFile(const std::string &a, const std::string &b) {
+  std::error_code none;
+  return !a.empty() && !b.empty() && std::filesystem::equivalent(a, b, none);
+}
+
+/// Translates words and refuses options that contradict each other; returns
+/// what is wrong.
+std::string settle(const OptionTexts &text, const CLI::Option *output,
+                   CompileOptions &options) {
+  for (const std::string &what : text.explain) {
+    options.explainStages |= what == "stages";
+    options.explainComm |= what == "comm";
+  }
+  options.emit = kEmitKinds.at(text.emit);
+  options.overlap = text.overlap == "on";
+  options.json = text.format == "json";
+  if (!text.bucketSize.empty()) {
+    Parsed<int64_t> size = parseBytes(text.bucketSize);
+    if (!size || size.value == 0)
+      return fmt::format("'--bucket-size={}': {}", text.bucketSize,
+                         size ? "a bucket needs at least 1 byte" : size.error);
+    options.bucketSize = size.value;
+  }
+  if (std::string fault = scheduleFault(options.schedule); !fault.empty())
+    return fault;
+  if (output->count() > 0 && options.output.empty())
+    return "'-o' needs a file name, or - for standard output";
+  if (options.model == "-" && options.cluster == "-")
+    return "the model and the cluster cannot both be standard input";
+  for (const std::string &input :
+       {options.model, options.cluster, options.profile, options.schedule})
+    if (sameFile(options.output, input))
+      return fmt::format("'-o {}' would overwrite an input", options.output);
+  if (options.maxStages > 0 && options.stages > options.maxStages)
+    return fmt::format("'--stages={}' is more than '--max-stages={}'",
+                       options.stages, options.maxStages);
+  if (!options.cuts.empty() && options.stages > 0 &&
+      int64_t(options.cuts.size()) + 1 != options.stages)
+    return fmt::format("'--cuts' makes {} stages, '--stages' asks for {}",
+                       options.cuts.size() + 1, options.stages);
+  bool level = options.emit == EmitKind::Model ||
+               options.emit == EmitKind::Pipe || options.emit == EmitKind::Comm;
+  if (options.json && level)
+    return fmt::format("'--format=json' reports on a plan, and '--emit={}' "
+                       "stops before there is one",
+                       text.emit);
+  if (options.json && (options.output == "-" ||
+                       (options.output.empty() &&
+                        options.emit != EmitKind::Plan)))
+    return "'--format=json' writes to standard output: name a file with '-o'";
+  return {};
 }
 
 } // namespace
@@ -139,9 +219,9 @@ int main(int argc, char **argv) {
   app.footer("Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 proven "
              "infeasible,\n4 limit reached, 70 internal error.");
   CompileOptions options;
-  std::vector<std::string> explain;
-  std::string format = "text", overlap = "on", bucketSize;
-  addCompileOptions(app, options, explain, format, overlap, bucketSize);
+  OptionTexts text;
+  addCompileOptions(app, options, text);
+  CLI::Option *output = app.get_option("--output");
 
   ImportOptions importOptions;
   CLI::App *import = app.add_subcommand(
@@ -154,7 +234,7 @@ int main(int argc, char **argv) {
                      "where to write; - is standard output");
   import->add_option("--samples", importOptions.samples,
                      "samples of the profiled batch; default: from the name")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 60));
 
   try {
     app.parse(argc, argv);
@@ -171,27 +251,8 @@ int main(int argc, char **argv) {
                  "model.yaml cluster.yaml -o job.plan\n";
     return int(ExitCode::Usage);
   }
-  for (const std::string &what : explain) {
-    options.explainStages |= what == "stages";
-    options.explainComm |= what == "comm";
-  }
-  options.overlap = overlap == "on";
-  if (!bucketSize.empty()) {
-    Parsed<int64_t> size = parseBytes(bucketSize);
-    if (!size || size.value == 0) {
-      std::cerr << "taktc: error: '--bucket-size=" << bucketSize << "': "
-                << (size ? "a bucket needs at least 1 byte" : size.error)
-                << '\n';
-      return int(ExitCode::Usage);
-    }
-    options.bucketSize = size.value;
-  }
-  options.json = format == "json";
-  if (options.json && (options.output == "-" ||
-                       (options.output.empty() &&
-                        options.emit != EmitKind::Plan))) {
-    std::cerr << "taktc: error: '--format=json' writes to standard output: "
-                 "name a file with '-o'\n";
+  if (std::string fault = settle(text, output, options); !fault.empty()) {
+    std::cerr << "taktc: error: " << fault << '\n';
     return int(ExitCode::Usage);
   }
   return compile(options);
