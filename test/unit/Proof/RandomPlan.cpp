@@ -106,6 +106,28 @@ rt::Plan randomPlan(uint32_t seed, const RandomPlanLimits &limits) {
     problem.schedule = "random";
     insertCommunication(problem, randomSchedule(random, stages, m));
   }
+  // A share of the stages reduce their gradients in buckets.
+  for (StageInput &stage : problem.stages) {
+    bool reduces = std::any_of(
+        stage.lanes.begin(), stage.lanes.end(),
+        [](const LaneInput &l) { return l.kind == rt::LaneKind::Reduce; });
+    int layers = stage.layerEnd - stage.layerBegin;
+    if (!reduces || layers < 2 || pick(random, 0, 1) == 0)
+      continue;
+    int cut = stage.layerBegin + pick(random, 1, layers - 1);
+    std::vector<Bytes> bytes = gradientBytes(problem.graph, stage);
+    Bytes below = 0, above = 0;
+    for (int l = stage.layerBegin; l < stage.layerEnd; ++l)
+      (l < cut ? below : above) += bytes[l - stage.layerBegin];
+    if (below == 0 || above == 0)
+      continue;
+    std::vector<std::vector<int32_t>> lanes = {{0, 1}};
+    if (pick(random, 0, 1) == 1)
+      lanes = {{0}, {1}};
+    cutIntoBuckets(stage, {cut, stage.layerBegin}, lanes);
+    if (problem.check())
+      return randomPlan(seed + 100'000, limits); // a cut that may not be
+  }
   return lower(problem);
 }
 

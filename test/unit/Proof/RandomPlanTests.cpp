@@ -20,8 +20,15 @@ using namespace takt;
 using namespace takt::test;
 
 TEST(Proof, AThousandRandomPlansHold) {
+  int bucketed = 0, unequal = 0, split = 0;
   for (uint32_t seed = 0; seed < 1000; ++seed) {
     rt::Plan plan = randomPlan(seed);
+    for (const rt::Role &role : plan.roles) {
+      bucketed += role.groups.size() > 1;
+      unequal += role.replicas != plan.roles[0].replicas;
+      for (const rt::Procedure &procedure : role.procedures)
+        split += procedure.name == "W";
+    }
     rt::Proof proof = rt::certify(plan);
     ASSERT_TRUE(proof.holds()) << "seed " << seed << ": "
                                << rt::proofText(proof);
@@ -30,6 +37,10 @@ TEST(Proof, AThousandRandomPlansHold) {
     EXPECT_EQ(proof.ranks, plan.numRanks());
     EXPECT_TRUE(proof.warnings.empty()) << seed;
   }
+  // The draw reaches every kind of plan.
+  EXPECT_GT(bucketed, 100);
+  EXPECT_GT(unequal, 100);
+  EXPECT_GT(split, 100);
 }
 
 TEST(Proof, CountsWhatTheClockRuns) {

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace takt::rt::proof {
 
@@ -37,6 +38,7 @@ private:
   void call(Node node, const Procedure &procedure);
   void once(Node &first, Node node);
   void stage(int32_t stage, const std::vector<Done> &done);
+  void allPieces();
   void fail(std::string text, Node one, Node other = kNoNode) {
     if (!failure)
       failure = program.failure(ProofRule::Completeness, std::move(text), one,
@@ -47,6 +49,8 @@ private:
   const Role *own = nullptr;
   std::map<int32_t, std::vector<Done>> stages;
   std::map<uint16_t, Node> stepCalls; ///< by procedure
+  /// Calls of pieces by micro-batch and procedure.
+  std::map<std::pair<int32_t, uint16_t>, Node> pieces;
   std::optional<ProofFailure> failure;
 };
 
@@ -71,6 +75,12 @@ void Counter::call(Node node, const Procedure &procedure) {
   if (m < 0)
     return fail(fmt::format("{} names no micro-batch", program.text(node)),
                 node);
+  // The pieces of a backward are together one action; the first marks it.
+  int32_t piece = pieceOf(procedure);
+  if (piece >= 0)
+    once(pieces.insert({{m, instr.target}, kNoNode}).first->second, node);
+  if (piece > 0)
+    return;
   Done &done = stages[procedure.stage][m];
   if (procedure.phase == Phase::Forward)
     return once(done.forward, node);
@@ -113,10 +123,31 @@ void Counter::stage(int32_t stage, const std::vector<Done> &done) {
   }
 }
 
+/// A micro-batch that has one piece of a procedure has all of them.
+void Counter::allPieces() {
+  auto whole = [](const Procedure &procedure) {
+    return procedure.name.substr(0, procedure.name.find('.'));
+  };
+  for (const auto &[key, node] : pieces) {
+    const Procedure &one = own->procedures[key.second];
+    for (size_t p = 0; p < own->procedures.size() && !failure; ++p) {
+      const Procedure &other = own->procedures[p];
+      if (pieceOf(other) >= 0 && other.stage == one.stage &&
+          whole(other) == whole(one) &&
+          !pieces.count({key.first, static_cast<uint16_t>(p)}))
+        fail(fmt::format("{} is a piece of a procedure whose piece {} is "
+                         "never called for micro-batch {}",
+                         program.text(node), pieceOf(other), key.first),
+             node);
+    }
+  }
+}
+
 void Counter::role(size_t index) {
   own = &program.plan.roles[index];
   stages.clear();
   stepCalls.clear();
+  pieces.clear();
   if (own->stages.empty())
     failure = ProofFailure{
         ProofRule::Completeness,
@@ -146,6 +177,7 @@ void Counter::role(size_t index) {
     }
   for (const auto &[number, done] : stages)
     stage(number, done);
+  allPieces();
   for (size_t p = 0; p < own->procedures.size() && !failure; ++p)
     if (own->procedures[p].phase == Phase::Update &&
         !stepCalls.count(static_cast<uint16_t>(p)))

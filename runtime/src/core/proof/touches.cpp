@@ -50,6 +50,7 @@ private:
   void write(Row &row, const BufferRef &ref, BufferId id);
   void procedure(size_t index, Row &row);
   void profiled(const Kernel &kernel, const Procedure &procedure, Row &row);
+  void addUnnamed(const Procedure &procedure, bool updates, Row &row);
   bool overlaps(const Kernel &kernel) const;
   void merge();
 
@@ -235,11 +236,22 @@ void TouchBuilder::profiled(const Kernel &kernel, const Procedure &procedure,
   case Phase::Update:
     break;
   }
-  bool updates = kernel.phase == Phase::Update;
+  addUnnamed(procedure, kernel.phase == Phase::Update, row);
+}
+
+/// Gradients without a parameter's buffer are added to by the kernels without
+/// operands: by a piece of a procedure those of its bucket.
+void TouchBuilder::addUnnamed(const Procedure &procedure, bool updates,
+                              Row &row) {
+  int32_t piece = pieceOf(procedure);
+  std::pair<uint32_t, uint32_t> bucket{0, out.stretches.size()};
+  if (piece >= 0 && static_cast<size_t>(piece) < role.groups.size())
+    bucket = rangeOf(role.groups[piece].buffer);
   for (uint32_t s = 0; s < out.stretches.size(); ++s) {
     PoolKind kind = role.pools[out.stretches[s].pool].kind;
     if (!unnamed[s] || Touches::isPassing(kind) ||
-        (kind != PoolKind::Gradients && !updates))
+        (kind != PoolKind::Gradients && !updates) ||
+        s < bucket.first || s >= bucket.second)
       continue;
     Cell &cell = row[s];
     cell.reads = cell.writes = cell.adds = true;
@@ -248,6 +260,19 @@ void TouchBuilder::profiled(const Kernel &kernel, const Procedure &procedure,
 
 void TouchBuilder::procedure(size_t index, Row &row) {
   const Procedure &code = role.procedures[index];
+  // A bucket may hold nothing of such a layer in its own piece, but the whole
+  // procedure of the other micro-batches adds to all.
+  auto isProfiledSum = [](const Kernel &kernel) {
+    return kernel.kind == KernelKind::Profiled &&
+           kernel.phase == Phase::WeightGrad;
+  };
+  bool sums = false;
+  for (const Procedure &other : role.procedures)
+    sums |= other.stage == code.stage &&
+            std::any_of(other.kernels.begin(), other.kernels.end(),
+                        isProfiledSum);
+  if (sums && pieceOf(code) >= 0)
+    addUnnamed(code, false, row);
   for (const Kernel &kernel : code.kernels) {
     bool clean = !out.firstFault;
     if (kernel.kind == KernelKind::Profiled)
