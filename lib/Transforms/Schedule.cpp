@@ -88,7 +88,7 @@ std::optional<Schedule> SchedulePass::readFile() {
     read = parseScheduleCsv(file, *text, diags);
   const bool right = read && verifyFile(*read, diags);
   auto placeOf = [&](const SourceLoc &loc) -> mlir::Location {
-    if (loc.line == 0)
+    if (loc.file.empty())
       return getOperation().getLoc();
     return mlir::FileLineColLoc::get(&getContext(), loc.file, loc.line,
                                      loc.column);
