@@ -219,12 +219,12 @@ pipe.cluster @two {
   #pipe.nodes<count = 1, device = "cpu", devices = 2, link = "shm">
 }
 
-// expected-error@+1 {{stage 0: '0B1.1' stands where piece 0 of an action is expected}}
 pipe.program @job of @net on @two schedule "1f1b"
     objective_ns 2 bound_ns 1 method "exact" {
   pipe.stage 0 layers [0, 4) "fc0" to "loss" segments [0, 4)
     replicas 2 devices [0, 1] memory_bytes 0 in_flight 1
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+// expected-error@+1 {{'pipe.role' op 0 has a compute lane that differs from its actions}}
   pipe.role 0 stages [0] actions <"0F0 0B0 0F1 0B1">
     lane compute <"0F0 0B0 0F1 0B1.1 0B1.0 0UPDATE">
     lane load <"0LOAD0 0LOAD1">

@@ -14,6 +14,7 @@
 #include "takt/Overlap/Choose.h"
 
 #include "takt-rt/core/clock.h"
+#include "takt-rt/core/proof.h"
 #include "takt-rt/core/text.h"
 
 #include <gtest/gtest.h>
@@ -31,6 +32,8 @@ rt::Plan lowerChecked(const LoweringProblem &problem) {
   rt::Plan plan = lower(problem);
   std::vector<std::string> faults = rt::checkStructure(plan);
   EXPECT_TRUE(faults.empty()) << faults.front();
+  rt::Proof proof = rt::prove(plan);
+  EXPECT_TRUE(proof.holds()) << rt::proofText(proof);
   // Both forms keep everything.
   EXPECT_EQ(rt::toText(rt::parsePlanText(rt::toText(plan), "test")),
             rt::toText(plan));
@@ -184,6 +187,41 @@ TEST(ChooseOverlap, TiedSumsWaitForTheirOwnBuckets) {
   EXPECT_EQ(waitOf("1TIE_SUM0"), 1);
   EXPECT_EQ(waitOf("1UPDATE"), int64_t(reduce->instrs.size()));
   EXPECT_GT(reduce->instrs.size(), 3u);
+}
+
+TEST(ChooseOverlap, TheProofRefusesPiecesOutOfOrderAndBucketsTooEarly) {
+  LoweringProblem problem = makeProblem(makeMlp(3, 8), {}, 2, {2}, "1f1b");
+  cutIntoBuckets(problem.stages[0], {4, 2, 0});
+  rt::Plan plan = lowerChecked(problem);
+  auto laneOf = [](rt::Plan &p, rt::LaneKind kind) -> rt::Lane & {
+    for (rt::Lane &lane : p.roles[0].lanes)
+      if (lane.kind == kind)
+        return lane;
+    return p.roles[0].lanes[0];
+  };
+  auto expectRefused = [](const rt::Plan &p, rt::ProofRule rule) {
+    rt::Proof proof = rt::prove(p);
+    ASSERT_FALSE(proof.holds());
+    EXPECT_EQ(proof.failure->rule, rule) << rt::proofText(proof);
+    EXPECT_FALSE(proof.failure->ends.empty());
+  };
+  // Compute: 0F0 0B0 0F1 0B1.0 0B1.1 0B1.2 0UPDATE.
+  rt::Plan swapped = plan;
+  auto &actions = laneOf(swapped, rt::LaneKind::Compute).instrs;
+  std::swap(actions[3].target, actions[4].target);
+  expectRefused(swapped, rt::ProofRule::Completeness);
+
+  rt::Plan doubled = plan;
+  auto &twice = laneOf(doubled, rt::LaneKind::Compute).instrs;
+  twice[5].target = twice[4].target;
+  expectRefused(doubled, rt::ProofRule::Completeness);
+
+  // The last bucket after the first piece: its gradients lack the last
+  // micro-batch.
+  rt::Plan early = plan;
+  rt::Lane &reduce = laneOf(early, rt::LaneKind::Reduce);
+  reduce.waits[reduce.instrs[2].waitBegin].count -= 2;
+  EXPECT_FALSE(rt::prove(early).holds());
 }
 
 TEST(ChooseOverlap, WrongBucketsAndPiecesAreRefused) {
