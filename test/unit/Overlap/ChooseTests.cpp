@@ -199,22 +199,22 @@ TEST(ChooseOverlap, TheProofRefusesPiecesOutOfOrderAndBucketsTooEarly) {
         return lane;
     return p.roles[0].lanes[0];
   };
-  auto expectRefused = [](const rt::Plan &p, rt::ProofRule rule) {
+  // Which rule speaks first is the proof's choice; that one does is not.
+  auto expectRefused = [](const rt::Plan &p) {
     rt::Proof proof = rt::prove(p);
     ASSERT_FALSE(proof.holds());
-    EXPECT_EQ(proof.failure->rule, rule) << rt::proofText(proof);
     EXPECT_FALSE(proof.failure->ends.empty());
   };
   // Compute: 0F0 0B0 0F1 0B1.0 0B1.1 0B1.2 0UPDATE.
   rt::Plan swapped = plan;
   auto &actions = laneOf(swapped, rt::LaneKind::Compute).instrs;
   std::swap(actions[3].target, actions[4].target);
-  expectRefused(swapped, rt::ProofRule::Completeness);
+  expectRefused(swapped);
 
   rt::Plan doubled = plan;
   auto &twice = laneOf(doubled, rt::LaneKind::Compute).instrs;
   twice[5].target = twice[4].target;
-  expectRefused(doubled, rt::ProofRule::Completeness);
+  expectRefused(doubled);
 
   // The last bucket after the first piece: its gradients lack the last
   // micro-batch.

@@ -200,14 +200,25 @@ void TouchBuilder::profiled(const Kernel &kernel, const Procedure &procedure,
     wholePools(kind,
                [&](const BufferRef &r) { read(row, r, kAnyBuffer, false); });
   };
+  // What came in fills its buffer, not the rest of an aligned slot.
+  auto readsArrived = [&](PoolKind kind) {
+    auto readIn = [&](const BufferRef &r) {
+      if (role.pools[r.pool].kind == kind)
+        read(row, r, kAnyBuffer, false);
+    };
+    for (const Endpoint &end : role.channels)
+      readIn(end.buffer);
+    for (const LoadField &load : role.loads)
+      readIn(load.buffer);
+  };
   auto writes = [&](PoolKind kind) {
     wholePools(kind, [&](const BufferRef &r) { write(row, r, kAnyBuffer); });
   };
   switch (kernel.phase) {
   case Phase::Forward:
     if (kernel.layer == first) {
-      reads(PoolKind::Input);
-      reads(PoolKind::Batch);
+      readsArrived(PoolKind::Input);
+      readsArrived(PoolKind::Batch);
     }
     reads(PoolKind::Weights);
     writes(PoolKind::Saved);
@@ -218,7 +229,7 @@ void TouchBuilder::profiled(const Kernel &kernel, const Procedure &procedure,
   case Phase::InputGrad:
     reads(PoolKind::Saved);
     if (kernel.layer == last)
-      reads(PoolKind::OutputGrad);
+      readsArrived(PoolKind::OutputGrad);
     reads(PoolKind::Weights);
     writes(PoolKind::Saved);
     writes(PoolKind::Workspace);
@@ -229,9 +240,9 @@ void TouchBuilder::profiled(const Kernel &kernel, const Procedure &procedure,
   case Phase::Backward:
     reads(PoolKind::Saved);
     if (kernel.layer == first)
-      reads(PoolKind::Input);
+      readsArrived(PoolKind::Input);
     if (kernel.layer == last)
-      reads(PoolKind::OutputGrad);
+      readsArrived(PoolKind::OutputGrad);
     break;
   case Phase::Update:
     break;
