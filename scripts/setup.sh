@@ -40,7 +40,7 @@ install() {
 
 install "${packages[@]}"
 if [ "${1:-}" = --with-torch ] || [ "${1:-}" = --with-debian-torch ]; then
-  install python3-torch python3-numpy ||
+  install python3-torch python3-numpy python3-yaml ||
     echo "setup: python3-torch is not to be had; its tests will be skipped" >&2
 fi
 
