@@ -110,8 +110,7 @@ def line_1_proof():
 
 def line_5_proof():
     found = sorted(BUILD.glob("test/unit/**/ProofTests"))
-    text = run(found[0], "--gtest_also_run_disabled_tests",
-               "--gtest_filter=ProofFigures.*").stdout if found else ""
+    text = run(found[0], "--gtest_filter=ProofFigures.*").stdout if found else ""
     for line, name, limit in (("5a", "many-actions", 2), ("5b", "symmetric", 1)):
         figures = re.search(rf"^{name}: .*proved ([0-9.]+) s.*read ([0-9.]+) s.*",
                             text, re.M)

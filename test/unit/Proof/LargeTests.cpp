@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Prints CPU times for the acceptance script, which compares them; disabled in
-// the ordinary run of the tests.
+// Large plans are proven, survive their file and are refused with one message
+// missing. No time decides here: the CPU times that are printed are for the
+// acceptance script, which compares them.
 //
 //===----------------------------------------------------------------------===//
 #include "../RuntimeCore/PlanBuilder.h"
@@ -24,11 +25,11 @@ using namespace takt::rt::test;
 
 namespace {
 
-/// Least CPU seconds of five.
+/// Least CPU seconds of three.
 template <typename Work>
 double cpuSeconds(Work work) {
   double best = 1e9;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 3; ++i) {
     std::clock_t begin = std::clock();
     work();
     best = std::min(best, double(std::clock() - begin) / CLOCKS_PER_SEC);
@@ -36,7 +37,7 @@ double cpuSeconds(Work work) {
   return best;
 }
 
-void print(const char *what, Plan plan) {
+void proveLarge(const char *what, Plan plan) {
   for (Role &role : plan.roles)
     role.capacity = 0; // the builder's slots are one a micro-batch
   Proof proof = certify(plan);
@@ -45,27 +46,34 @@ void print(const char *what, Plan plan) {
   double certificate = cpuSeconds([&] { checkCertificate(plan); });
   std::vector<uint8_t> bytes = serialize(plan);
   double read = cpuSeconds([&] { deserialize(bytes, "plan"); });
+  EXPECT_EQ(serialize(deserialize(bytes, "plan")), bytes);
   std::printf("%s: %lld actions, %d ranks: proved %.3f s, certificate %.3f s, "
               "read %.3f s, %zu bytes\n",
               what, static_cast<long long>(proof.actions), proof.ranks, full,
               certificate, read, bytes.size());
+
+  // The last activation of the first role is never sent.
+  for (Lane &lane : plan.roles.front().lanes)
+    if (lane.kind == LaneKind::SendAct)
+      lane.instrs.pop_back();
+  EXPECT_FALSE(prove(plan).holds());
 }
 
 } // namespace
 
-TEST(ProofFigures, DISABLED_ManyActions) {
+TEST(ProofFigures, ManyActions) {
   PipelineShape shape;
   shape.stages = 64;
   shape.microBatches = 1024;
   shape.splitBackward = true;
-  print("many-actions", makePipeline(shape));
+  proveLarge("many-actions", makePipeline(shape));
 }
 
-TEST(ProofFigures, DISABLED_SymmetricRanks) {
+TEST(ProofFigures, SymmetricRanks) {
   PipelineShape shape;
   shape.stages = 16;
   shape.microBatches = 128;
   shape.samples = 64;
   shape.replicas.assign(16, 64);
-  print("symmetric", makePipeline(shape));
+  proveLarge("symmetric", makePipeline(shape));
 }
