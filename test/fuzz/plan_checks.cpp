@@ -17,6 +17,7 @@
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
 #include "takt-rt/core/names.h"
+#include "takt-rt/core/proof.h"
 #include "takt-rt/core/summary.h"
 #include "takt-rt/core/text.h"
 
@@ -37,12 +38,15 @@ void checkAccepted(const Plan &plan) {
   Summary summary = summarize(plan);
   require(!printText(summary).empty() && !toJson(summary).empty(),
           "a sound plan has a report");
+  Proof proof = prove(plan);
+  require(!proofText(proof).empty(), "the proof says what it found");
   try {
     SimulateOptions options;
     options.keepRecords = false;
     require(simulate(plan, options).makespan >= 0, "time runs forward");
   } catch (const Error &error) {
     require(*error.what() != 0, "the clock says why a plan cannot run");
+    require(!proof.holds(), "a proven plan runs to its end");
   }
 }
 
