@@ -101,6 +101,15 @@ void writeFile(const std::string &path, const std::string &content) {
   }
 }
 
+uint64_t planHash(const Plan &plan) {
+  uint64_t hash = 14695981039346656037u;
+  for (uint8_t byte : serialize(plan))
+    hash = (hash ^ byte) * 1099511628211u;
+  return hash;
+}
+
+std::string planHashText(uint64_t hash) { return fmt::format("{:016x}", hash); }
+
 Plan readPlan(const std::string &path, Reading reading) {
   std::string content = readFile(path);
   std::string name = path == "-" ? "standard input" : path;

@@ -66,6 +66,15 @@ static std::string failureOf(const std::vector<uint8_t> &bytes) {
   return "";
 }
 
+TEST(PlanHash, IsEqualForEqualPlansOnly) {
+  Plan plan = makeFullPlan();
+  EXPECT_EQ(planHash(plan), planHash(deserialize(serialize(plan), "again")));
+  uint64_t before = planHash(plan);
+  plan.training.seed ^= 1;
+  EXPECT_NE(planHash(plan), before);
+  EXPECT_EQ(planHashText(0xabc), "0000000000000abc");
+}
+
 TEST(PlanFile, BinaryRoundTrip) {
   Plan plan = makeFullPlan();
   ASSERT_TRUE(checkStructure(plan).empty()) << checkStructure(plan)[0];

@@ -23,6 +23,13 @@ namespace takt::rt {
 /// The binary form. The plan must pass `checkStructure`.
 std::vector<uint8_t> serialize(const Plan &plan);
 
+/// FNV-1a (64 bits) of the binary form: equal for equal plans. It tells one
+/// plan from another and is no proof against malice.
+uint64_t planHash(const Plan &plan);
+
+/// 16 hexadecimal digits, as reports and files have it.
+std::string planHashText(uint64_t hash);
+
 /// Reads the binary form; `name` stands in messages. Throws `Error(BadInput)`
 /// for anything that is not a sound plan, and for a format or required feature
 /// newer than this reader.
