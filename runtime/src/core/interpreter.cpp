@@ -1,5 +1,4 @@
-//===- interpreter.cpp - the one place that decides what runs next -*- C++
-//-*-===//
+//===- interpreter.cpp - the one place that decides what runs next --------===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -57,31 +56,34 @@ void Interpreter::begin(int lane) {
   }
 }
 
-bool Interpreter::advance() {
-  // Communication goes first: a transfer that can start now overlaps with the
-  // call that a host device would run inside `begin`.
-  bool any = false, moved = true;
-  while (moved) {
-    moved = false;
-    for (bool compute : {false, true}) {
-      for (int lane = 0; lane < static_cast<int>(lanes.size()); ++lane) {
-        if ((role.lanes[lane].kind == LaneKind::Compute) != compute)
-          continue;
-        LaneState &state = lanes[lane];
-        if (state.running && device.done(lane)) {
-          state.running = false;
-          ++state.completed;
-          --remaining;
-          moved = true;
-        }
-        if (!state.running && ready(lane)) {
-          begin(lane);
-          moved = true;
-        }
-      }
+/// Visits the lanes of one kind; true if an instruction began or ended.
+bool Interpreter::visit(bool compute) {
+  bool moved = false;
+  for (int lane = 0; lane < static_cast<int>(lanes.size()); ++lane) {
+    if ((role.lanes[lane].kind == LaneKind::Compute) != compute)
+      continue;
+    LaneState &state = lanes[lane];
+    if (state.running && device.done(lane)) {
+      state.running = false;
+      ++state.completed;
+      --remaining;
+      moved = true;
     }
-    any |= moved;
+    if (!state.running && ready(lane)) {
+      begin(lane);
+      moved = true;
+    }
   }
+  return moved;
+}
+
+bool Interpreter::advance() {
+  // Communication goes first, until none of it moves: a device may compute a
+  // call when it is asked whether the call is done, and what the call before
+  // made must be on its way by then.
+  bool any = false;
+  while (visit(false) || visit(true))
+    any = true;
   return any;
 }
 

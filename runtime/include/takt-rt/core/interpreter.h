@@ -72,6 +72,7 @@ private:
   };
   bool ready(int lane) const;
   void begin(int lane);
+  bool visit(bool compute);
 
   const Plan &plan;
   const Role &role;
