@@ -38,10 +38,16 @@ private:
   void splitGap(const Node &call, Nanos from, Nanos until, bool first);
   void splitMove(IdleCause cause, int32_t stage, Node need, Nanos from,
                  Nanos until);
-  void add(IdleCause cause, int32_t stage, Nanos waiting, Nanos moving) {
+  void add(IdleCause cause, int32_t stage, Nanos waiting, Nanos moving,
+           Nanos delayed = 0) {
     IdlePart &part = idle[{cause, stage}];
     part.waiting += waiting;
     part.moving += moving;
+    part.delayed += delayed;
+  }
+  /// What sharing has cost an instruction.
+  Nanos delayOf(const Node &node) const {
+    return run.delays.empty() ? 0 : run.delays[recordOf[graph.index(node)]];
   }
   const Record &record(const Node &node) const {
     return run.records[recordOf[graph.index(node)]];
@@ -152,12 +158,14 @@ void Analyzer::findSlack() {
 void Analyzer::splitMove(IdleCause cause, int32_t stage, Node need, Nanos from,
                          Nanos until) {
   Nanos begin = record(need).begin;
+  Nanos delayed = delayOf(need);
   while (begin > from && need.instr > 0) {
     Node before{need.rank, need.lane, need.instr - 1};
     if (record(before).end != begin || record(before).begin == begin)
       break;
     need = before;
     begin = record(need).begin;
+    delayed += delayOf(need);
   }
   begin = std::clamp(begin, from, until);
   Nanos posted = 0;
@@ -167,7 +175,7 @@ void Analyzer::splitMove(IdleCause cause, int32_t stage, Node need, Nanos from,
   bool held = begin > from && posted == begin &&
               (cause == IdleCause::Activation || cause == IdleCause::Gradient);
   add(held ? IdleCause::SlotCredit : cause, stage, begin - from, 0);
-  add(cause, stage, 0, until - begin);
+  add(cause, stage, 0, until - begin, std::min(delayed, until - begin));
 }
 
 void Analyzer::splitGap(const Node &call, Nanos from, Nanos until, bool first) {
@@ -220,6 +228,7 @@ void Analyzer::splitLane(int32_t rank, uint16_t lane) {
     const Record &r = record(node);
     splitGap(node, at, r.begin, i == 0);
     result.ranks[rank].busy += r.end - r.begin;
+    result.ranks[rank].slowed += delayOf(node);
     at = r.end;
   }
   if (at < result.makespan)
@@ -245,7 +254,9 @@ Analysis Analyzer::analyze() {
         continue;
       times.bubble += part.waiting;
       times.exposed += part.moving;
-      times.parts.push_back({key.first, key.second, part.waiting, part.moving});
+      times.delayed += part.delayed;
+      times.parts.push_back(
+          {key.first, key.second, part.waiting, part.moving, part.delayed});
     }
   }
   result.memory = memoryCurves(plan, run.records);

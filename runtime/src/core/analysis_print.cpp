@@ -110,6 +110,11 @@ std::string printText(const Plan &plan, const Simulation &run,
     text += fmt::format("  idle {}, of that {} for data on its way{}\n",
                         formatNanos(times.bubble + times.exposed),
                         formatNanos(times.exposed), idleText(times));
+    if (times.slowed + times.delayed > 0)
+      text +=
+          fmt::format("  shared: calls {} longer (cores, memory, SMs), "
+                      "data waited for {} later (ports, memory)\n",
+                      formatNanos(times.slowed), formatNanos(times.delayed));
   }
   if (shown < analysis.ranks.size())
     text += fmt::format("and {} more ranks; '--format=json' has all\n",
@@ -132,6 +137,8 @@ std::string toJson(const Plan &plan, const Simulation &run,
     entry["busy_ns"] = times.busy;
     entry["bubble_ns"] = times.bubble;
     entry["exposed_ns"] = times.exposed;
+    entry["slowed_ns"] = times.slowed;
+    entry["delayed_ns"] = times.delayed;
     entry["in_flight"] = run.peakInFlight[rank];
     entry["idle"] = Json::array();
     for (const IdlePart &part : times.parts) {
@@ -141,6 +148,7 @@ std::string toJson(const Plan &plan, const Simulation &run,
         cause["stage"] = part.stage;
       cause["waiting_ns"] = part.waiting;
       cause["moving_ns"] = part.moving;
+      cause["delayed_ns"] = part.delayed;
       entry["idle"].push_back(std::move(cause));
     }
     const MemoryCurve &memory = analysis.memory[rank];

@@ -51,6 +51,8 @@ void Clock::record(int32_t rank, int lane) {
   if (options.keepRecords)
     result.records.push_back(
         {rank, static_cast<uint16_t>(lane), instr, state.begin, now});
+  if (options.keepRecords && machine.isShared())
+    result.delays.push_back(state.delay);
   const Lane &code = plan.roles[roleOf[rank]].lanes[lane];
   if (code.kind == LaneKind::Compute)
     result.busy[rank] += now - state.begin;
@@ -60,8 +62,10 @@ void Clock::record(int32_t rank, int lane) {
   state.started = false;
 }
 
-void Clock::finishPart(int32_t rank, int lane) {
-  if (--lanes[laneBase[rank] + lane].pending > 0)
+void Clock::finishPart(int32_t rank, int lane, Nanos delay) {
+  LaneState &state = lanes[laneBase[rank] + lane];
+  state.delay = delay;
+  if (--state.pending > 0)
     return;
   record(rank, lane);
   wake(rank);
@@ -110,9 +114,12 @@ void Clock::move(Nanos latency, Move what) {
 
 void Clock::startFlow(Move what) {
   uint32_t flow = sharing.begin(now, what.wire, std::move(what.uses));
-  if (flowMembers.size() <= flow)
+  if (flowMembers.size() <= flow) {
     flowMembers.resize(flow + 1);
+    flowEnds.resize(flow + 1);
+  }
   flowMembers[flow] = std::move(what.members);
+  flowEnds[flow] = now + what.wire;
   pushFlowEnds();
 }
 
@@ -135,8 +142,9 @@ void Clock::complete(const Completion &next) {
   sharing.end(now, flow);
   pushFlowEnds();
   std::vector<Member> members = std::move(flowMembers[flow]);
+  Nanos delay = std::max<Nanos>(now - flowEnds[flow], 0);
   for (const Member &member : members)
-    finishPart(member.rank, member.lane);
+    finishPart(member.rank, member.lane, delay);
 }
 
 void Clock::meet(const Channel &channel, ChannelState &state, Pair &pair) {

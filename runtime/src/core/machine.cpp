@@ -22,6 +22,24 @@ Machine::Machine(const Plan &plan, Sharing &sharing) : plan(plan) {
   auto make = [&](double capacity) {
     return capacity > 0 ? sharing.addResource(capacity) : 0;
   };
+  auto placeOf = [&](int64_t number) {
+    int64_t first = 0, firstNode = 0;
+    auto kind = plan.resources.begin();
+    while (number >= first + int64_t(kind->nodes) * kind->devices) {
+      first += int64_t(kind->nodes) * kind->devices;
+      firstNode += kind->nodes;
+      ++kind;
+    }
+    return std::pair(firstNode + (number - first) / kind->devices, &*kind);
+  };
+  // Calls of a node that can run at once: where it has a core for each, cores
+  // slow nobody and need not be watched.
+  std::map<int64_t, int64_t> callers;
+  for (const Role &role : plan.roles)
+    for (int32_t number : role.devices)
+      callers[placeOf(number).first] += std::count_if(
+          role.lanes.begin(), role.lanes.end(),
+          [](const Lane &lane) { return lane.kind == LaneKind::Compute; });
   // Only for devices that have a rank: a cluster may have many more.
   std::map<int64_t, uint32_t> nodeIndex;
   auto nodeOf = [&](int64_t number, const NodeResources &kind) {
@@ -31,7 +49,7 @@ Machine::Machine(const Plan &plan, Sharing &sharing) : plan(plan) {
       return known->second;
     NodeShares node;
     node.kind = &kind;
-    node.cores = make(kind.cores);
+    node.cores = callers[number] > kind.cores ? make(kind.cores) : 0;
     // With a port for each device the devices' own ports say it all.
     bool fewer = kind.networkPorts > 0 && kind.networkPorts < kind.devices;
     for (uint32_t &direction : node.network)
@@ -48,15 +66,9 @@ Machine::Machine(const Plan &plan, Sharing &sharing) : plan(plan) {
       deviceOf.push_back(known->second);
       if (!isNew)
         continue;
-      int64_t first = 0, firstNode = 0;
-      auto kind = plan.resources.begin();
-      while (number >= first + int64_t(kind->nodes) * kind->devices) {
-        first += int64_t(kind->nodes) * kind->devices;
-        firstNode += kind->nodes;
-        ++kind;
-      }
+      auto [node, kind] = placeOf(number);
       Device device;
-      device.node = nodeOf(firstNode + (number - first) / kind->devices, *kind);
+      device.node = nodeOf(node, *kind);
       device.sm = make(kind->transferShare > 0 ? 1 : 0);
       device.engines = make(kind->copyEngines);
       device.memory = make(kind->memoryBytesPerSecond);

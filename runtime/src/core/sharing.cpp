@@ -160,7 +160,22 @@ void Sharing::setSpeed(Nanos now, uint32_t number) {
   changes.push_back({number, ++flow.stamp, static_cast<Nanos>(end)});
 }
 
+/// Nothing on the way is in short supply, nor was: nobody's speed changes.
+bool Sharing::isAmple(const std::vector<Use> &uses) const {
+  return std::all_of(uses.begin(), uses.end(), [&](const Use &use) {
+    const Resource &resource = resources[use.resource];
+    return !resource.scarce && demand(resource) <= resource.capacity * kSlack;
+  });
+}
+
 void Sharing::refresh(Nanos now, const std::vector<Use> &uses, uint32_t extra) {
+  if (isAmple(uses)) {
+    if (extra != kNoFlow) {
+      flows[extra].share = 1;
+      setSpeed(now, extra);
+    }
+    return;
+  }
   std::vector<uint32_t> group = reach(uses, extra);
   fill(group);
   for (uint32_t flow : group)

@@ -66,6 +66,7 @@ private:
   };
 
   void refresh(Nanos now, const std::vector<Use> &uses, uint32_t extra);
+  bool isAmple(const std::vector<Use> &uses) const;
   std::vector<uint32_t> reach(const std::vector<Use> &uses, uint32_t extra);
   void fill(const std::vector<uint32_t> &group);
   void setSpeed(Nanos now, uint32_t flow);

@@ -10,10 +10,12 @@
 //===----------------------------------------------------------------------===//
 #include "takt-rt/core/summary.h"
 
+#include "takt-rt/core/clock.h"
 #include "takt-rt/core/proof.h"
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 
 namespace takt::rt {
@@ -84,6 +86,7 @@ Summary summarize(const Plan &plan) {
   summary.compiler = plan.compiler;
   summary.inputHash = plan.inputHash;
   summary.costSource = plan.costSource;
+  summary.resources = plan.resources;
   summary.ranks = plan.numRanks();
   summary.microBatches = plan.training.microBatches;
   summary.globalBatch = plan.training.globalBatch;
@@ -102,12 +105,21 @@ Summary summarize(const Plan &plan) {
     summary.gap = static_cast<double>(plan.objectiveStep) /
                       static_cast<double>(plan.boundStep) -
                   1;
-  if (hasCertificate(plan))
-    summary.proof = proofText(checkCertificate(plan));
+  bool mayRun = false;
+  if (hasCertificate(plan)) {
+    Proof proof = checkCertificate(plan);
+    mayRun = proof.holds();
+    summary.proof = proofText(proof);
+  }
   double work = 0;
   for (const Role &role : plan.roles) {
     summary.stages.push_back(summarizeRole(plan, role));
     work += role.replicas * workOf(role);
+  }
+  // Calls that share something take longer than they cost.
+  if (mayRun && !plan.resources.empty()) {
+    Simulation run = simulate(plan, {/*keepRecords=*/false});
+    work = std::accumulate(run.busy.begin(), run.busy.end(), 0.0);
   }
   if (plan.predictedStep > 0)
     summary.bubble =

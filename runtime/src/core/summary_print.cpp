@@ -111,6 +111,43 @@ std::string count(int64_t n, const char *what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
+std::string rateText(double bytesPerSecond) {
+  return fmt::format("{:.4g} GB/s", bytesPerSecond / 1e9);
+}
+
+/// What the devices of a group of nodes share; empty: nothing.
+std::string sharedText(const NodeResources &nodes) {
+  std::string text;
+  auto add = [&](bool isShared, const std::string &what) {
+    if (isShared)
+      text += (text.empty() ? "" : ", ") + what;
+  };
+  add(nodes.cores > 0, count(nodes.cores, "core"));
+  add(nodes.copyEngines > 0, count(nodes.copyEngines, "copy engine"));
+  add(nodes.transferShare > 0,
+      formatShare(nodes.transferShare) + " of the SMs a transfer");
+  add(nodes.memoryBytesPerSecond > 0,
+      "memory " + rateText(nodes.memoryBytesPerSecond));
+  add(nodes.portBytesPerSecond > 0,
+      "port " + rateText(nodes.portBytesPerSecond));
+  add(nodes.networkBytesPerSecond > 0,
+      (nodes.networkPorts > 0
+           ? count(nodes.networkPorts, "network port") + " of "
+           : "network port ") +
+          rateText(nodes.networkBytesPerSecond));
+  return text;
+}
+
+std::string machineText(const Summary &summary) {
+  std::string text;
+  for (const NodeResources &nodes : summary.resources)
+    if (std::string shared = sharedText(nodes); !shared.empty())
+      text +=
+          fmt::format("shared    {} of {}: {}\n", count(nodes.nodes, "node"),
+                      count(nodes.devices, "device"), shared);
+  return text;
+}
+
 } // namespace
 
 std::string printText(const Summary &summary) {
@@ -136,6 +173,7 @@ std::string printText(const Summary &summary) {
                         formatNanos(summary.bound), formatShare(*summary.gap));
   if (!summary.proof.empty())
     text += fmt::format("proof     {}\n", summary.proof);
+  text += machineText(summary);
   text += fmt::format("costs     {}\n\n", summary.costSource);
   return text + stageTable(summary) + memoryTable(summary);
 }
@@ -166,8 +204,23 @@ static Json stageJson(const StageSummary &stage) {
           {"in_flight", stage.inFlight}};
 }
 
+static Json resourcesJson(const NodeResources &nodes) {
+  return {{"nodes", nodes.nodes},
+          {"devices", nodes.devices},
+          {"cores", nodes.cores},
+          {"copy_engines", nodes.copyEngines},
+          {"transfer_share", nodes.transferShare},
+          {"memory_bytes_per_s", nodes.memoryBytesPerSecond},
+          {"port_bytes_per_s", nodes.portBytesPerSecond},
+          {"network_bytes_per_s", nodes.networkBytesPerSecond},
+          {"network_ports", nodes.networkPorts}};
+}
+
 std::string toJson(const Summary &summary) {
   Json stages = Json::array(), peaks = Json::array();
+  Json resources = Json::array();
+  for (const NodeResources &nodes : summary.resources)
+    resources.push_back(resourcesJson(nodes));
   for (const StageSummary &stage : summary.stages) {
     stages.push_back(stageJson(stage));
     peaks.push_back(stage.peakBytes);
@@ -194,7 +247,8 @@ std::string toJson(const Summary &summary) {
                {"bubble", share(summary.bubble)},
                {"peak_bytes", peaks},
                {"stages", stages},
-               {"proof", summary.proof.empty() ? Json() : Json(summary.proof)}};
+               {"proof", summary.proof.empty() ? Json() : Json(summary.proof)},
+               {"resources", resources}};
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

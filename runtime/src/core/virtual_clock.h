@@ -85,6 +85,7 @@ struct LaneState {
   size_t pending = 0; ///< parts not complete
   bool started = false;
   Nanos begin = 0;
+  Nanos delay = 0; ///< of the part that ended last
 };
 
 /// A part of an instruction that ends, or one of two things of transfers that
@@ -123,7 +124,7 @@ private:
   void setUpGroups();
   void start(int32_t rank, int lane);
   void finishIn(int32_t rank, int lane, Nanos duration);
-  void finishPart(int32_t rank, int lane);
+  void finishPart(int32_t rank, int lane, Nanos delay = 0);
   void record(int32_t rank, int lane);
   void meet(const Channel &channel, ChannelState &state, Pair &pair);
   void move(Nanos latency, Move what);
@@ -151,7 +152,8 @@ private:
   Machine machine;
   std::vector<Move> delayed; ///< moves whose latency is not over, by number
   std::vector<int> freeDelayed;
-  std::vector<std::vector<Member>> flowMembers;            ///< by flow
+  std::vector<std::vector<Member>> flowMembers; ///< by flow
+  std::vector<Nanos> flowEnds; ///< by flow: when it would end by itself
   std::vector<std::vector<std::vector<FlightEdge>>> edges; ///< by role
   std::vector<int32_t> inFlight;
   std::deque<int32_t> woken;

@@ -71,12 +71,15 @@ struct IdlePart {
   int32_t stage = -1; ///< the other end's, where the cause has one
   Nanos waiting = 0;  ///< nothing moves: the other end is not ready
   Nanos moving = 0;   ///< the data waited for is on its way
+  Nanos delayed = 0;  ///< of `moving`: the data shares a port with other data
 };
 
 struct RankTimes {
   Nanos busy = 0;    ///< calls
+  Nanos slowed = 0;  ///< of `busy`: calls share cores, memory or SMs
   Nanos bubble = 0;  ///< sum of `waiting`
   Nanos exposed = 0; ///< sum of `moving`: communication that nothing hides
+  Nanos delayed = 0; ///< sum of `delayed`
   /// By cause and stage. busy + bubble + exposed = makespan (times the number
   /// of compute lanes, if there are several).
   std::vector<IdlePart> parts;

@@ -41,6 +41,9 @@ struct Simulation {
   /// In the order of their ends. A transfer's or reduction's record begins when
   /// data begins to move, not when the instruction begins to wait for its peer.
   std::vector<Record> records;
+  /// Of each record, how much later it ended than its last part would have by
+  /// itself, for want of something shared; empty where the plan shares nothing.
+  std::vector<Nanos> delays;
   std::vector<Nanos> busy;           ///< of each rank's compute lanes
   std::vector<int32_t> peakInFlight; ///< of each rank
 };

@@ -32,6 +32,10 @@
 //     capacity_bytes   of a device; 0: not known
 //     memory_bytes     object: bytes by kind of pool
 //     in_flight        most micro-batches whose activations are held
+//   resources[]        nodes in a row, with what their devices share; a number
+//                      that is not shared or not known is 0. Empty: nothing is
+//     nodes, devices, cores, copy_engines, transfer_share
+//     memory_bytes_per_s, port_bytes_per_s, network_bytes_per_s, network_ports
 //   proof              "proved: N actions, M messages, K ranks" as the plan's
 //                      certificate has it, null for a plan without one
 //
@@ -74,6 +78,7 @@ struct Summary {
   std::optional<double> gap;    ///< objective / bound - 1
   std::optional<double> bubble; ///< idle share of the ranks' compute lanes
   std::vector<StageSummary> stages;
+  std::vector<NodeResources> resources;
   std::string proof; ///< empty: the plan carries no certificate
 };
 
