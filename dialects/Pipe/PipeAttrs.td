@@ -46,6 +46,9 @@ def Pipe_DeviceAttr : Pipe_Attr<"Device", "device"> {
     second that kernels sustain, `memory_bandwidth` the bytes a second between
     a kernel and the device's memory, `memory` its capacity in bytes (0: not
     known), `kernel_overhead` the nanoseconds that starting a kernel costs.
+    Of what calls and transfers share, `copy_engines` are those of a device and
+    `transfer_share_ppm` the millionths of its SMs that a transfer takes (0:
+    not stated).
 
     ```mlir
     #pipe.device<"h100", flops = 49500000000000,
@@ -58,11 +61,13 @@ def Pipe_DeviceAttr : Pipe_Attr<"Device", "device"> {
     "::takt::pipe::Rate":$flops,
     "::takt::pipe::Rate":$memory_bandwidth,
     DefaultValuedParameter<"int64_t", "0">:$memory,
-    DefaultValuedParameter<"int64_t", "0">:$kernel_overhead
+    DefaultValuedParameter<"int64_t", "0">:$kernel_overhead,
+    DefaultValuedParameter<"int64_t", "0">:$copy_engines,
+    DefaultValuedParameter<"int64_t", "0">:$transfer_share_ppm
   );
   let assemblyFormat = [{
-    `<` $name `,` struct($flops, $memory_bandwidth, $memory, $kernel_overhead)
-    `>`
+    `<` $name `,` struct($flops, $memory_bandwidth, $memory, $kernel_overhead,
+    $copy_engines, $transfer_share_ppm) `>`
   }];
   let genVerifyDecl = 1;
 }
@@ -72,7 +77,9 @@ def Pipe_NodesAttr : Pipe_Attr<"Nodes", "nodes"> {
   let description = [{
     `count` nodes with `devices` devices of kind `device` each, joined by the
     link class `link` (none for one device). The `cores` of a node are shared by
-    the ranks on it, as is its `host_memory` in bytes (0: not known).
+    the ranks on it, as is its `host_memory` in bytes (0: not known or stated).
+    Transfers to other nodes go through `network_ports` (0: one for each device)
+    of `network_port_bandwidth` each (0: that of the cluster's network).
 
     ```mlir
     #pipe.nodes<count = 2, device = "h100", devices = 8, link = "nvlink">
@@ -83,8 +90,11 @@ def Pipe_NodesAttr : Pipe_Attr<"Nodes", "nodes"> {
     StringRefParameter<"name of a device kind">:$device,
     DefaultValuedParameter<"int64_t", "1">:$devices,
     OptionalParameter<"::mlir::StringAttr">:$link,
-    DefaultValuedParameter<"int64_t", "1">:$cores,
-    DefaultValuedParameter<"int64_t", "0">:$host_memory
+    DefaultValuedParameter<"int64_t", "0">:$cores,
+    DefaultValuedParameter<"int64_t", "0">:$host_memory,
+    DefaultValuedParameter<"int64_t", "0">:$network_ports,
+    DefaultValuedParameter<"::takt::pipe::Rate", "::takt::pipe::Rate{}">:
+        $network_port_bandwidth
   );
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;

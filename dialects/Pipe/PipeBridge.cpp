@@ -32,6 +32,8 @@ ClusterSpec pipe::exportCluster(ClusterOp cluster) {
     kind.memoryBandwidth = device.getMemoryBandwidth().perSecond;
     kind.memory = device.getMemory();
     kind.kernelOverhead = device.getKernelOverhead();
+    kind.copyEngines = device.getCopyEngines();
+    kind.transferSharePpm = device.getTransferSharePpm();
     spec.devices.push_back(std::move(kind));
   }
   for (auto link : cluster.getLinks().getAsRange<LinkAttr>()) {
@@ -50,6 +52,8 @@ ClusterSpec pipe::exportCluster(ClusterOp cluster) {
     group.hostMemory = nodes.getHostMemory();
     if (nodes.getLink())
       group.link = nodes.getLink().str();
+    group.networkPorts = nodes.getNetworkPorts();
+    group.networkPortBandwidth = nodes.getNetworkPortBandwidth().perSecond;
     spec.nodes.push_back(std::move(group));
   }
   return spec;
@@ -62,7 +66,8 @@ ClusterOp pipe::importCluster(const ClusterSpec &cluster,
   for (const DeviceKindSpec &kind : cluster.devices)
     devices.push_back(DeviceAttr::get(context, kind.name, Rate{kind.flops},
                                       Rate{kind.memoryBandwidth}, kind.memory,
-                                      kind.kernelOverhead));
+                                      kind.kernelOverhead, kind.copyEngines,
+                                      kind.transferSharePpm));
   for (const LinkSpec &link : cluster.links)
     links.push_back(
         LinkAttr::get(context, link.name, link.latency, Rate{link.bandwidth}));
@@ -71,7 +76,8 @@ ClusterOp pipe::importCluster(const ClusterSpec &cluster,
         NodesAttr::get(context, group.count, group.device, group.devices,
                        group.link.empty() ? mlir::StringAttr()
                                           : builder.getStringAttr(group.link),
-                       group.cores, group.hostMemory));
+                       group.cores, group.hostMemory, group.networkPorts,
+                       Rate{group.networkPortBandwidth}));
   mlir::Location loc = builder.getUnknownLoc();
   if (!cluster.file.empty())
     loc = mlir::FileLineColLoc::get(context, cluster.file, 1, 1);
@@ -88,9 +94,9 @@ void pipe::importConstraints(const std::vector<ConstraintSpec> &constraints,
   for (const ConstraintSpec &constraint : constraints) {
     mlir::Location loc = builder.getUnknownLoc();
     if (!constraint.loc.file.empty())
-      loc = mlir::FileLineColLoc::get(builder.getContext(), constraint.loc.file,
-                                      constraint.loc.line,
-                                      constraint.loc.column);
+      loc =
+          mlir::FileLineColLoc::get(builder.getContext(), constraint.loc.file,
+                                    constraint.loc.line, constraint.loc.column);
     const llvm::SmallVector<llvm::StringRef> names(constraint.names.begin(),
                                                    constraint.names.end());
     ConstraintOp::create(
@@ -122,6 +128,31 @@ rt::Link pipe::exportLink(LinkAttr link) {
     return {};
   return {link.getName().str(), link.getLatency(),
           link.getBandwidth().perSecond};
+}
+
+std::vector<rt::NodeResources> pipe::exportResources(ClusterOp cluster) {
+  std::vector<rt::NodeResources> resources;
+  double network = 0;
+  if (std::optional<llvm::StringRef> name = cluster.getNetwork())
+    network = exportLink(cluster.lookupLink(*name)).bytesPerSecond;
+  for (auto nodes : cluster.getNodes().getAsRange<NodesAttr>()) {
+    DeviceAttr device = cluster.lookupDevice(nodes.getDevice());
+    rt::NodeResources group;
+    group.nodes = int32_t(nodes.getCount());
+    group.devices = int32_t(nodes.getDevices());
+    group.cores = int32_t(nodes.getCores());
+    group.copyEngines = int32_t(device.getCopyEngines());
+    group.transferShare = double(device.getTransferSharePpm()) / 1e6;
+    group.memoryBytesPerSecond = device.getMemoryBandwidth().perSecond;
+    if (nodes.getLink())
+      group.portBytesPerSecond =
+          exportLink(cluster.lookupLink(nodes.getLink())).bytesPerSecond;
+    double port = nodes.getNetworkPortBandwidth().perSecond;
+    group.networkBytesPerSecond = port > 0 ? port : network;
+    group.networkPorts = int32_t(nodes.getNetworkPorts());
+    resources.push_back(group);
+  }
+  return resources;
 }
 
 std::optional<PartitionCluster>

@@ -53,6 +53,11 @@ std::vector<ConstraintSpec> exportConstraints(mlir::ModuleOp module);
 /// What a library needs of a link class; of none, a free link without a name.
 rt::Link exportLink(LinkAttr link);
 
+/// What calls and transfers share on its nodes. A device's port in a node has
+/// the bandwidth of the node's link class, that to other nodes the network's
+/// unless the nodes say otherwise.
+std::vector<rt::NodeResources> exportResources(ClusterOp cluster);
+
 //===----------------------------------------------------------------------===//
 // Programs
 //===----------------------------------------------------------------------===//

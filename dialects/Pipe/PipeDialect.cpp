@@ -17,6 +17,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace takt;
@@ -98,10 +99,14 @@ FailureOr<Rate> FieldParser<Rate>::parse(AsmParser &parser) {
 // Parts of a cluster
 //===----------------------------------------------------------------------===//
 
+/// Plans count the parts of a machine in 32 bits.
+static constexpr int64_t kMostParts = std::numeric_limits<int32_t>::max();
+
 LogicalResult DeviceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  llvm::StringRef name, Rate flops,
                                  Rate memoryBandwidth, int64_t memory,
-                                 int64_t kernelOverhead) {
+                                 int64_t kernelOverhead, int64_t copyEngines,
+                                 int64_t transferSharePpm) {
   auto positive = [](Rate rate) {
     return rate.perSecond > 0 && std::isfinite(rate.perSecond);
   };
@@ -120,13 +125,22 @@ LogicalResult DeviceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "kernel_overhead of device kind '" << name
                        << "' must not be negative, got " << kernelOverhead
                        << " ns";
+  if (copyEngines < 0 || copyEngines > kMostParts)
+    return emitError() << "copy_engines of device kind '" << name
+                       << "' must be from 0 to " << kMostParts << ", got "
+                       << copyEngines;
+  if (transferSharePpm < 0 || transferSharePpm > 1000000)
+    return emitError() << "transfer_share_ppm of device kind '" << name
+                       << "' must be from 0 to 1000000, got "
+                       << transferSharePpm;
   return success();
 }
 
 LogicalResult NodesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t count, llvm::StringRef device,
                                 int64_t devices, StringAttr link, int64_t cores,
-                                int64_t hostMemory) {
+                                int64_t hostMemory, int64_t networkPorts,
+                                Rate networkPortBandwidth) {
   if (count < 1)
     return emitError() << "a node group needs at least 1 node, got " << count;
   if (devices < 1)
@@ -134,11 +148,19 @@ LogicalResult NodesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (devices > 1 && !link)
     return emitError() << "a node of " << devices << " devices of kind '"
                        << device << "' needs a link class";
-  if (cores < 1)
-    return emitError() << "a node needs at least 1 core, got " << cores;
+  if (cores < 0 || cores > kMostParts)
+    return emitError() << "cores of a node must be from 0 to " << kMostParts
+                       << ", got " << cores;
   if (hostMemory < 0)
     return emitError() << "host_memory of a node must not be negative, got "
                        << hostMemory << " bytes";
+  if (networkPorts < 0 || networkPorts > kMostParts)
+    return emitError() << "network_ports of a node must be from 0 to "
+                       << kMostParts << ", got " << networkPorts;
+  if (networkPortBandwidth.perSecond < 0 ||
+      !std::isfinite(networkPortBandwidth.perSecond))
+    return emitError() << "network_port_bandwidth of a node must be finite and "
+                          "not negative";
   return success();
 }
 

@@ -71,8 +71,12 @@ const std::vector<KeyTable> &takt::clusterKeys() {
   static const std::vector<KeyTable> tables = {
       {"file", {"schema_version", "cluster"}},
       {"cluster", {"name", "devices", "nodes", "links", "network"}},
-      {"device", {"flops", "memory_bandwidth", "memory", "kernel_overhead"}},
-      {"node", {"count", "device", "devices", "cores", "host_memory", "link"}},
+      {"device",
+       {"flops", "memory_bandwidth", "memory", "kernel_overhead",
+        "copy_engines", "transfer_share"}},
+      {"node",
+       {"count", "device", "devices", "cores", "host_memory", "link",
+        "network_ports", "network_port_bandwidth"}},
       {"link", {"latency", "bandwidth"}},
   };
   return tables;

@@ -78,6 +78,10 @@ private:
         device.memory == 0)
       reader.error(*section.find("memory"), "'memory' must be above 0");
     section.time("kernel_overhead", device.kernelOverhead);
+    section.integer("copy_engines", device.copyEngines, 1, kMaxDevices);
+    if (const YamlNode *share = section.find("transfer_share"))
+      if (auto ppm = reader.percent(*share, "transfer_share", {0, 100, true}))
+        device.transferSharePpm = *ppm;
     spec.devices.push_back(std::move(device));
   }
 
@@ -114,6 +118,8 @@ private:
       section.integer("devices", group.devices, 1, kMaxDevices);
     section.integer("cores", group.cores, 1, kMaxDevices);
     section.bytes("host_memory", group.hostMemory);
+    section.integer("network_ports", group.networkPorts, 1, kMaxDevices);
+    section.rate("network_port_bandwidth", group.networkPortBandwidth);
     if (const YamlNode *link = section.find("link"))
       reference(*link, "link", linkNames, "link", group.link);
     else if (group.devices > 1)

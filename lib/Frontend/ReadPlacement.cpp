@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 using namespace takt;
 
@@ -31,10 +30,9 @@ public:
 
   void readItem(const YamlNode &item) {
     const KeyTable &kinds = keyTable(modelKeys(), "constraint");
-    Section section(reader, item, kinds, "a constraint", reader.loc(item),
-                    &spec.places,
-                    fmt::format("placement.constraints.{}",
-                                spec.constraints.size()));
+    Section section(
+        reader, item, kinds, "a constraint", reader.loc(item), &spec.places,
+        fmt::format("placement.constraints.{}", spec.constraints.size()));
     if (!section.isMap())
       return;
     if (item.entries.size() != 1) {
@@ -94,17 +92,16 @@ private:
     std::optional<std::string> name = reader.text(node, key);
     if (!name)
       return;
-    const bool known = std::any_of(
-        graph.layers.begin(), graph.layers.end(),
-        [&](const Layer &layer) { return matches(layer, *name); });
+    const bool known =
+        std::any_of(graph.layers.begin(), graph.layers.end(),
+                    [&](const Layer &layer) { return matches(layer, *name); });
     if (!known) {
       std::vector<std::string> names;
       for (const Layer &layer : graph.layers)
         names.push_back(layer.name);
-      reader.error(node,
-                   fmt::format("'{}' names '{}', which is no layer or block{}",
-                               key, quotable(*name),
-                               nearestHint(*name, names)));
+      reader.error(
+          node, fmt::format("'{}' names '{}', which is no layer or block{}",
+                            key, quotable(*name), nearestHint(*name, names)));
       return;
     }
     out.names.push_back(std::move(*name));
@@ -127,10 +124,10 @@ private:
       for (size_t b = 0; b < a; ++b)
         for (const Layer &layer : graph.layers)
           if (matches(layer, out.names[a]) && matches(layer, out.names[b])) {
-            reader.error(node, fmt::format("'{}' and '{}' both hold '{}', which "
-                                           "cannot be kept apart from itself",
-                                           out.names[b], out.names[a],
-                                           layer.name));
+            reader.error(node,
+                         fmt::format("'{}' and '{}' both hold '{}', which "
+                                     "cannot be kept apart from itself",
+                                     out.names[b], out.names[a], layer.name));
             return;
           }
   }
@@ -158,15 +155,9 @@ private:
       return;
     }
     out.kind = ConstraintKind::HeadroomPpm;
-    text->pop_back();
-    while (!text->empty() && text->back() == ' ')
-      text->pop_back();
-    YamlNode number = node;
-    number.scalar = *text;
-    number.quoted = false;
-    if (auto percent = reader.real(number, "memory_headroom",
-                                   {0, 100, false, /*below=*/true}))
-      out.number = std::llround(*percent * 10000);
+    if (auto ppm = reader.percent(node, "memory_headroom",
+                                  {0, 100, false, /*below=*/true}))
+      out.number = *ppm;
   }
 
   Reader &reader;

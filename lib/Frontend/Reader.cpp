@@ -130,6 +130,27 @@ std::optional<double> Reader::real(const YamlNode &node, std::string_view key,
   return value;
 }
 
+std::optional<int64_t> Reader::percent(const YamlNode &node,
+                                       std::string_view key, RealRange range) {
+  const std::string *text = scalar(node, key, "a share such as '15 %'");
+  if (!text)
+    return std::nullopt;
+  if (text->empty() || text->back() != '%') {
+    error(node, fmt::format("'{}' must be a share such as '15 %', not {}", key,
+                            describe(node)));
+    return std::nullopt;
+  }
+  YamlNode number = node;
+  number.scalar.pop_back();
+  while (!number.scalar.empty() && number.scalar.back() == ' ')
+    number.scalar.pop_back();
+  number.quoted = false;
+  std::optional<double> value = real(number, key, range);
+  if (!value)
+    return std::nullopt;
+  return std::llround(*value * 10000);
+}
+
 std::optional<bool> Reader::truth(const YamlNode &node, std::string_view key) {
   const std::string *text = scalar(node, key, "true or false");
   if (!text)

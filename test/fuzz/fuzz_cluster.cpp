@@ -38,8 +38,9 @@ int fuzz::fuzzOne(const uint8_t *bytes, size_t size) {
     require(has(spec->devices, nodes.device), "a node's device is described");
     require(nodes.link.empty() || has(spec->links, nodes.link),
             "a node's link is described");
-    require(nodes.count >= 1 && nodes.devices >= 1 && nodes.cores >= 1 &&
-                nodes.hostMemory >= 0,
+    require(nodes.count >= 1 && nodes.devices >= 1 && nodes.cores >= 0 &&
+                nodes.hostMemory >= 0 && nodes.networkPorts >= 0 &&
+                nodes.networkPortBandwidth >= 0,
             "counts of a node are positive");
   }
   require(spec->network.empty() || has(spec->links, spec->network),
@@ -48,7 +49,9 @@ int fuzz::fuzzOne(const uint8_t *bytes, size_t size) {
     require(link.latency >= 0 && link.bandwidth > 0, "links have rates");
   for (const DeviceKindSpec &device : spec->devices)
     require(device.flops > 0 && device.memoryBandwidth > 0 &&
-                device.memory > 0 && device.kernelOverhead >= 0,
+                device.memory > 0 && device.kernelOverhead >= 0 &&
+                device.copyEngines >= 0 && device.transferSharePpm >= 0 &&
+                device.transferSharePpm <= 1000000,
             "devices have rates and memory");
   return 1;
 }

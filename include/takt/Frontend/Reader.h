@@ -66,6 +66,9 @@ public:
                                  int64_t low, int64_t high);
   std::optional<double> real(const YamlNode &node, std::string_view key,
                              RealRange range);
+  /// A share such as "15 %", in millionths; the range is in per cent.
+  std::optional<int64_t> percent(const YamlNode &node, std::string_view key,
+                                 RealRange range);
   std::optional<bool> truth(const YamlNode &node, std::string_view key);
   /// Any text on one line, not empty.
   std::optional<std::string> text(const YamlNode &node, std::string_view key);

@@ -106,10 +106,12 @@ Graph buildGraph(const ModelSpec &spec);
 
 struct DeviceKindSpec {
   std::string name;
-  double flops = 0;           ///< FLOP/s the kernels sustain, fp32 data
-  double memoryBandwidth = 0; ///< bytes/s
-  Bytes memory = 0;           ///< capacity
-  Nanos kernelOverhead = 0;   ///< launch cost of one kernel
+  double flops = 0;             ///< FLOP/s the kernels sustain, fp32 data
+  double memoryBandwidth = 0;   ///< bytes/s
+  Bytes memory = 0;             ///< capacity
+  Nanos kernelOverhead = 0;     ///< launch cost of one kernel
+  int64_t copyEngines = 0;      ///< 0: not stated
+  int64_t transferSharePpm = 0; ///< of its SMs, taken by a transfer
   SourceLoc loc;
 };
 
@@ -118,9 +120,11 @@ struct NodeGroupSpec {
   int64_t count = 1;
   std::string device; ///< name of a device kind
   int64_t devices = 1;
-  int64_t cores = 1; ///< host cores, shared by the node's ranks
+  int64_t cores = 0; ///< host cores, shared by the node's ranks; 0: not stated
   Bytes hostMemory = 0;
-  std::string link; ///< link class inside the node
+  std::string link;                ///< link class inside the node
+  int64_t networkPorts = 0;        ///< 0: one a device
+  double networkPortBandwidth = 0; ///< bytes/s, one direction; 0: of `network`
   SourceLoc loc;
 };
 

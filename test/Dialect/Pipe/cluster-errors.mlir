@@ -91,8 +91,36 @@ pipe.cluster @c {
 // -----
 
 pipe.cluster @c {
-  // expected-error@+1 {{a node needs at least 1 core, got 0}}
-  #pipe.nodes<device = "d", cores = 0>
+  // expected-error@+1 {{cores of a node must be from 0 to 2147483647, got -1}}
+  #pipe.nodes<device = "d", cores = -1>
+}
+
+// -----
+
+pipe.cluster @c {
+  // expected-error@+1 {{network_ports of a node must be from 0 to 2147483647, got 3000000000}}
+  #pipe.nodes<device = "d", network_ports = 3000000000>
+}
+
+// -----
+
+pipe.cluster @c {
+  // expected-error@+1 {{network_port_bandwidth of a node must be finite and not negative}}
+  #pipe.nodes<device = "d", network_port_bandwidth = 1.0e999>
+}
+
+// -----
+
+pipe.cluster @c {
+  // expected-error@+1 {{copy_engines of device kind 'd' must be from 0 to 2147483647, got -1}}
+  #pipe.device<"d", flops = 1, memory_bandwidth = 1, copy_engines = -1>
+}
+
+// -----
+
+pipe.cluster @c {
+  // expected-error@+1 {{transfer_share_ppm of device kind 'd' must be from 0 to 1000000, got 1000001}}
+  #pipe.device<"d", flops = 1, memory_bandwidth = 1, transfer_share_ppm = 1000001>
 }
 
 // -----

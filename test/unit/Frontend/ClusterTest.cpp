@@ -122,7 +122,7 @@ TEST(ClusterTest, Errors) {
   EXPECT_EQ(changed("kernel_overhead", "overhead"),
             Messages{"5:77: unknown key 'overhead' in device 'h100'; known "
                      "keys: flops, memory_bandwidth, memory, "
-                     "kernel_overhead"});
+                     "kernel_overhead, copy_engines, transfer_share"});
   EXPECT_EQ(changed("device: h100", "device: h10"),
             Messages{"7:26: 'device' names 'h10', which is not a device kind "
                      "of this cluster; did you mean 'h100'?"});
@@ -154,6 +154,52 @@ TEST(ClusterTest, Errors) {
   EXPECT_EQ(clusterErrors("schema_version: 1\ncluster: {name: c}\n"),
             (Messages{"2:1: 'cluster' lacks 'devices'",
                       "2:1: 'cluster' lacks 'nodes'"}));
+}
+
+TEST(ClusterTest, WhatIsShared) {
+  Diagnostics diags;
+  auto spec = readClusterText(
+      "c.yaml",
+      "schema_version: 1\n"
+      "cluster:\n"
+      "  name: c\n"
+      "  devices:\n"
+      "    d: {flops: 1 FLOP/s, memory_bandwidth: 1 B/s, memory: 1 B,\n"
+      "        copy_engines: 3, transfer_share: 12.5 %}\n"
+      "    e: {flops: 1 FLOP/s, memory_bandwidth: 1 B/s, memory: 1 B}\n"
+      "  nodes:\n"
+      "    - {device: d, devices: 1, cores: 4, network_ports: 2,\n"
+      "       network_port_bandwidth: 200 Gbit/s}\n"
+      "    - {device: e, devices: 1}\n"
+      "  links:\n"
+      "    l: {latency: 1 us, bandwidth: 1 GB/s}\n"
+      "  network: l\n",
+      diags);
+  ASSERT_TRUE(spec) << diags.text();
+  EXPECT_EQ(spec->devices[0].copyEngines, 3);
+  EXPECT_EQ(spec->devices[0].transferSharePpm, 125000);
+  EXPECT_EQ(spec->nodes[0].cores, 4);
+  EXPECT_EQ(spec->nodes[0].networkPorts, 2);
+  EXPECT_EQ(spec->nodes[0].networkPortBandwidth, 25e9);
+  EXPECT_EQ(spec->devices[1].copyEngines, 0);
+  EXPECT_EQ(spec->devices[1].transferSharePpm, 0);
+  EXPECT_EQ(spec->nodes[1].cores, 0);
+  EXPECT_EQ(spec->nodes[1].networkPorts, 0);
+  EXPECT_EQ(spec->nodes[1].networkPortBandwidth, 0);
+
+  const std::string overhead = "kernel_overhead: 4 us";
+  EXPECT_EQ(changed(overhead, "transfer_share: 0.2"),
+            Messages{"5:93: 'transfer_share' must be a share such as '15 %', "
+                     "not '0.2'"});
+  EXPECT_EQ(changed(overhead, "transfer_share: 101 %"),
+            Messages{"5:93: 'transfer_share' must be above 0 and at most 100, "
+                     "not 101"});
+  EXPECT_EQ(changed(overhead, "copy_engines: 0"),
+            Messages{"5:91: 'copy_engines' must be at least 1, not 0"});
+  EXPECT_EQ(changed("cores: 96", "network_ports: 0"),
+            Messages{"7:59: 'network_ports' must be at least 1, not 0"});
+  EXPECT_EQ(changed("cores: 96", "network_port_bandwidth: 0 GB/s"),
+            Messages{"7:68: 'network_port_bandwidth' must be above 0"});
 }
 
 TEST(ClusterTest, PlacesAreKept) {

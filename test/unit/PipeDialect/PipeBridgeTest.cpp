@@ -115,9 +115,11 @@ TEST_F(PipeBridge, ClusterKeepsEveryField) {
   ClusterSpec spec;
   spec.file = "two.yaml";
   spec.name = "two";
-  spec.devices = {{"a", 0.1, 1e300, 5, 6, {}}, {"b", 2, 3, 0, 0, {}}};
+  spec.devices = {{"a", 0.1, 1e300, 5, 6, 3, 150000, {}},
+                  {"b", 2, 3, 0, 0, 0, 0, {}}};
   spec.links = {{"l", 7, 0, {}}, {"m", 8, 2.5, {}}};
-  spec.nodes = {{2, "a", 4, 16, 99, "l", {}}, {1, "b", 1, 1, 0, "", {}}};
+  spec.nodes = {{2, "a", 4, 16, 99, "l", 2, 0.5, {}},
+                {1, "b", 1, 0, 0, "", 0, 0, {}}};
   spec.network = "m";
 
   module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
@@ -137,6 +139,9 @@ TEST_F(PipeBridge, ClusterKeepsEveryField) {
     EXPECT_EQ(back.devices[i].memoryBandwidth, spec.devices[i].memoryBandwidth);
     EXPECT_EQ(back.devices[i].memory, spec.devices[i].memory);
     EXPECT_EQ(back.devices[i].kernelOverhead, spec.devices[i].kernelOverhead);
+    EXPECT_EQ(back.devices[i].copyEngines, spec.devices[i].copyEngines);
+    EXPECT_EQ(back.devices[i].transferSharePpm,
+              spec.devices[i].transferSharePpm);
   }
   ASSERT_EQ(back.links.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
@@ -152,7 +157,43 @@ TEST_F(PipeBridge, ClusterKeepsEveryField) {
     EXPECT_EQ(back.nodes[i].cores, spec.nodes[i].cores);
     EXPECT_EQ(back.nodes[i].hostMemory, spec.nodes[i].hostMemory);
     EXPECT_EQ(back.nodes[i].link, spec.nodes[i].link);
+    EXPECT_EQ(back.nodes[i].networkPorts, spec.nodes[i].networkPorts);
+    EXPECT_EQ(back.nodes[i].networkPortBandwidth,
+              spec.nodes[i].networkPortBandwidth);
   }
+}
+
+TEST_F(PipeBridge, ResourcesFollowFromKindsAndLinks) {
+  parse(R"(pipe.cluster @c network "ib" {
+    #pipe.device<"d", flops = 1, memory_bandwidth = 7, copy_engines = 3,
+                 transfer_share_ppm = 150000>
+    #pipe.device<"e", flops = 1, memory_bandwidth = 8>
+    #pipe.link<"l", latency = 3, bandwidth = 4>
+    #pipe.link<"ib", latency = 5, bandwidth = 6>
+    #pipe.nodes<count = 2, device = "d", devices = 8, link = "l", cores = 16,
+                network_ports = 4, network_port_bandwidth = 9>
+    #pipe.nodes<count = 3, device = "e">
+  })");
+  std::vector<rt::NodeResources> resources = pipe::exportResources(cluster());
+  ASSERT_EQ(resources.size(), 2u);
+  EXPECT_EQ(resources[0].nodes, 2);
+  EXPECT_EQ(resources[0].devices, 8);
+  EXPECT_EQ(resources[0].cores, 16);
+  EXPECT_EQ(resources[0].copyEngines, 3);
+  EXPECT_EQ(resources[0].transferShare, 0.15);
+  EXPECT_EQ(resources[0].memoryBytesPerSecond, 7);
+  EXPECT_EQ(resources[0].portBytesPerSecond, 4);
+  EXPECT_EQ(resources[0].networkBytesPerSecond, 9);
+  EXPECT_EQ(resources[0].networkPorts, 4);
+  // What is not stated is not shared; the network's rate is every port's.
+  EXPECT_EQ(resources[1].nodes, 3);
+  EXPECT_EQ(resources[1].cores, 0);
+  EXPECT_EQ(resources[1].copyEngines, 0);
+  EXPECT_EQ(resources[1].transferShare, 0);
+  EXPECT_EQ(resources[1].memoryBytesPerSecond, 8);
+  EXPECT_EQ(resources[1].portBytesPerSecond, 0);
+  EXPECT_EQ(resources[1].networkBytesPerSecond, 6);
+  EXPECT_EQ(resources[1].networkPorts, 0);
 }
 
 TEST_F(PipeBridge, EqualNodesOfSeveralGroupsAreOnePartitionCluster) {
