@@ -63,6 +63,7 @@ std::optional<LoweringProblem> coll::exportStages(ProgramParts parts,
   problem.cluster = parts.cluster.getSymName().str();
   problem.schedule = parts.program.getSchedule().str();
   problem.costSource = costs->source;
+  problem.resources = pipe::exportResources(parts.cluster);
   problem.graph = model::exportGraph(parts.graph);
   problem.training = model::exportTraining(parts.graph);
   for (StageOp op : parts.program.getStages()) {

@@ -115,6 +115,21 @@ std::optional<std::string> checkPieces(const LaneInput &lane, size_t stage,
   return std::nullopt;
 }
 
+/// Devices are numbered through all nodes.
+std::optional<std::string> checkResources(const LoweringProblem &problem) {
+  if (problem.resources.empty())
+    return std::nullopt;
+  int64_t devices = 0;
+  for (const rt::NodeResources &nodes : problem.resources)
+    devices += int64_t(nodes.nodes) * nodes.devices;
+  for (const StageInput &stage : problem.stages)
+    for (int32_t device : stage.devices)
+      if (device < 0 || device >= devices)
+        return fmt::format("device {} is not one of the {} of the nodes",
+                           device, devices);
+  return std::nullopt;
+}
+
 /// The lanes must hold the actions that the compute schedule calls for, in any
 /// order that keeps step actions after the calls.
 std::optional<std::string> checkLanes(const LoweringProblem &problem) {
@@ -197,6 +212,8 @@ std::optional<std::string> LoweringProblem::check() const {
     return "the ties are not those of the graph and its cuts";
   if (tieLinks.size() != ties.size())
     return fmt::format("{} links for {} ties", tieLinks.size(), ties.size());
+  if (auto fault = checkResources(*this))
+    return fault;
   return checkLanes(*this);
 }
 
@@ -221,11 +238,11 @@ ChannelTable makeChannels(const LoweringProblem &problem, rt::Plan &plan) {
     table.activation.push_back(add(fmt::format("act{}", b),
                                    rt::ChannelKind::Activation, b, b + 1, bytes,
                                    link));
-    table.gradient.push_back(
-        needsGrad[last.output]
-            ? add(fmt::format("grad{}", b), rt::ChannelKind::Gradient, b + 1, b,
-                  bytes, link)
-            : -1);
+    table.gradient.push_back(needsGrad[last.output]
+                                 ? add(fmt::format("grad{}", b),
+                                       rt::ChannelKind::Gradient, b + 1, b,
+                                       bytes, link)
+                                 : -1);
   }
   for (int32_t k = 0; k < int32_t(problem.ties.size()); ++k) {
     const TieInput &tie = problem.ties[k];
@@ -234,9 +251,9 @@ ChannelTable makeChannels(const LoweringProblem &problem, rt::Plan &plan) {
     auto connect = [&](int32_t from, int32_t to) {
       auto [it, isNew] = table.tie.insert({{k, from, to}, -1});
       if (isNew)
-        it->second = add(fmt::format("tie{}_{}_{}", k, from, to),
-                         rt::ChannelKind::Tie, from, to, bytes,
-                         problem.tieLinks[k]);
+        it->second =
+            add(fmt::format("tie{}_{}_{}", k, from, to), rt::ChannelKind::Tie,
+                from, to, bytes, problem.tieLinks[k]);
     };
     for (size_t i = 0; i + 1 < tie.stages.size(); ++i) {
       connect(tie.stages[i], tie.stages[i + 1]);
@@ -269,9 +286,9 @@ RoleBuilder::RoleBuilder(const LoweringProblem &problem, int32_t index,
   bool split = false;
   for (const LaneInput &lane : input.lanes)
     for (const CommAction &a : lane.actions)
-      split = split || (a.kind == CommKind::Compute &&
-                        (a.compute == ActionKind::I ||
-                         a.compute == ActionKind::W));
+      split =
+          split || (a.kind == CommKind::Compute &&
+                    (a.compute == ActionKind::I || a.compute == ActionKind::W));
   stage = buildStage(problem, index, split);
   memory = planMemory(stage);
 }
@@ -334,6 +351,7 @@ rt::Plan takt::lower(const LoweringProblem &problem) {
   plan.schedule = problem.schedule;
   plan.costSource = problem.costSource;
   plan.training = problem.training;
+  plan.resources = problem.resources;
   plan.inputs = problem.graph.inputs;
   plan.params = problem.graph.params;
   for (const Layer &layer : problem.graph.layers)

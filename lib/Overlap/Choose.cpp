@@ -24,6 +24,9 @@ namespace {
 /// only adds latencies: what is exposed is the last bucket.
 constexpr int kBucketCounts[] = {2, 3, 4, 6, 8, 12, 16};
 
+/// Stages up to which each is tried by itself: a try runs the whole step.
+constexpr size_t kMostTries = 16;
+
 bool reduces(const StageInput &stage) {
   return std::any_of(
       stage.lanes.begin(), stage.lanes.end(),
@@ -113,6 +116,39 @@ Nanos stepOf(const LoweringProblem &problem, std::vector<Nanos> *ends) {
   return run.makespan;
 }
 
+/// Where the buckets of all stages together do not pay, those of some may: they
+/// do not slow down what others wait for. Those that end last come first.
+bool takeOneByOne(const LoweringProblem &problem, OverlapChoice &choice,
+                  LoweringProblem &best) {
+  std::vector<StageOverlap *> candidates;
+  for (StageOverlap &s : choice.stages)
+    if (s.taken) {
+      s.taken = false;
+      candidates.push_back(&s);
+    }
+  choice.with = choice.without;
+  if (candidates.size() < 2 || candidates.size() > kMostTries)
+    return false;
+  auto gain = [](const StageOverlap *s) {
+    return s->alone - s->solution.makespan;
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const StageOverlap *a, const StageOverlap *b) {
+                     return gain(a) > gain(b);
+                   });
+  for (StageOverlap *s : candidates) {
+    s->taken = true;
+    LoweringProblem some = apply(problem, choice.stages);
+    if (Nanos step = stepOf(some, nullptr); step < choice.with) {
+      choice.with = step;
+      best = std::move(some);
+    } else {
+      s->taken = false;
+    }
+  }
+  return choice.pays();
+}
+
 } // namespace
 
 OverlapChoice takt::chooseOverlap(LoweringProblem &problem,
@@ -137,11 +173,8 @@ OverlapChoice takt::chooseOverlap(LoweringProblem &problem,
 
   LoweringProblem all = apply(problem, choice.stages);
   choice.with = stepOf(all, nullptr);
-  if (!choice.pays()) {
-    for (StageOverlap &s : choice.stages)
-      s.taken = false;
+  if (!choice.pays() && !takeOneByOne(problem, choice, all))
     return choice;
-  }
   // A stage that ends before the new step without buckets needs none. With sums
   // of tied parameters stages wait for each other, so this is tried, not known.
   std::vector<StageOverlap> needed = choice.stages;

@@ -1,4 +1,4 @@
-//===- Lower.h - from stages and actions to a plan ---------------*- C++ -*-===//
+//===- Lower.h - from stages and actions to a plan -------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -65,9 +65,9 @@ struct StageLayerTimes {
 struct StageInput {
   int32_t layerBegin = 0, layerEnd = 0; ///< Graph layers [begin, end)
   int32_t replicas = 1;
-  std::vector<int32_t> devices; ///< one a replica
-  Bytes capacity = 0;           ///< of each device; 0 = unknown
-  rt::Link groupLink;           ///< of the all-reduce among the replicas
+  std::vector<int32_t> devices;       ///< one a replica
+  Bytes capacity = 0;                 ///< of each device; 0 = unknown
+  rt::Link groupLink;                 ///< of the all-reduce among the replicas
   std::vector<StageLayerTimes> times; ///< one a layer of the stage
   /// First layer of each gradient bucket, descending to `layerBegin`: bucket 0
   /// holds the last layers, whose gradients are ready first. Empty: one bucket.
@@ -77,10 +77,10 @@ struct StageInput {
   std::vector<LaneInput> lanes; ///< the order of everything this stage does
 };
 
-/// A trainable parameter with several uses. Each use has its own accumulator; at
-/// the end of the step they are added in model order, along the stages that hold
-/// the parameter, and the sum is sent back to all of them: the same bits whatever
-/// the cut.
+/// A trainable parameter with several uses. Each use has its own accumulator;
+/// at the end of the step they are added in model order, along the stages that
+/// hold the parameter, and the sum is sent back to all of them: the same bits
+/// whatever the cut.
 struct TieInput {
   int32_t param = 0;           ///< index into Graph::params
   std::vector<int32_t> stages; ///< ascending; one if all uses lie together
@@ -93,7 +93,9 @@ struct LoweringProblem {
   std::vector<StageInput> stages;
   std::vector<rt::Link> boundaryLinks; ///< between stage s and s + 1
   std::vector<TieInput> ties;
-  std::vector<rt::Link> tieLinks;      ///< slowest link of each tie
+  std::vector<rt::Link> tieLinks; ///< slowest link of each tie
+  /// What the devices share; covers those of all stages, or is empty.
+  std::vector<rt::NodeResources> resources;
 
   std::optional<std::string> check() const;
 };
@@ -116,8 +118,9 @@ void cutIntoBuckets(StageInput &stage, std::vector<int32_t> begins,
                     std::vector<std::vector<int32_t>> order = {});
 
 /// The ties of a cut into layer ranges, by ascending parameter.
-std::vector<TieInput> findTies(const Graph &graph,
-                               const std::vector<std::pair<int32_t, int32_t>> &layerRanges);
+std::vector<TieInput>
+findTies(const Graph &graph,
+         const std::vector<std::pair<int32_t, int32_t>> &layerRanges);
 
 /// The plan, without predicted times (the virtual clock gives those). The
 /// problem must pass `check()`; the plan passes `rt::checkStructure`.
