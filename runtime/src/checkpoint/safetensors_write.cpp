@@ -23,13 +23,35 @@ namespace takt::rt {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "tensors are written as they lie in memory");
 
-std::string
-formatSafetensors(const TensorMap &tensors,
-                  const std::map<std::string, std::string> &metadata) {
+std::string safetensorsHeader(
+    const std::vector<std::pair<std::string, std::vector<int64_t>>> &tensors,
+    const std::map<std::string, std::string> &metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty())
     header["__metadata__"] = metadata;
   uint64_t offset = 0;
+  for (const auto &[name, shape] : tensors) {
+    uint64_t bytes = sizeof(float);
+    for (int64_t extent : shape)
+      bytes *= extent;
+    header[name] = {{"dtype", "F32"},
+                    {"shape", shape},
+                    {"data_offsets", {offset, offset + bytes}}};
+    offset += bytes;
+  }
+  std::string text = header.dump(
+      -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::string start;
+  for (int i = 0; i < 8; ++i)
+    start.push_back(static_cast<char>(uint64_t(text.size()) >> (8 * i)));
+  return start + text;
+}
+
+std::string
+formatSafetensors(const TensorMap &tensors,
+                  const std::map<std::string, std::string> &metadata) {
+  std::vector<std::pair<std::string, std::vector<int64_t>>> shapes;
   for (const auto &[name, tensor] : tensors) {
     uint64_t elements = 1;
     for (int64_t extent : tensor.shape)
@@ -39,20 +61,9 @@ formatSafetensors(const TensorMap &tensors,
           fmt::format("tensor '{}' has {} values where its shape has {}", name,
                       tensor.values.size(), elements),
           ExitCode::Internal);
-    uint64_t bytes = elements * sizeof(float);
-    header[name] = {{"dtype", "F32"},
-                    {"shape", tensor.shape},
-                    {"data_offsets", {offset, offset + bytes}}};
-    offset += bytes;
+    shapes.emplace_back(name, tensor.shape);
   }
-  std::string text = header.dump(
-      -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  std::string content;
-  content.reserve(8 + text.size() + offset);
-  for (int i = 0; i < 8; ++i)
-    content.push_back(static_cast<char>(uint64_t(text.size()) >> (8 * i)));
-  content += text;
+  std::string content = safetensorsHeader(shapes, metadata);
   for (const auto &[name, tensor] : tensors)
     content.append(reinterpret_cast<const char *>(tensor.values.data()),
                    tensor.values.size() * sizeof(float));

@@ -12,6 +12,7 @@
 
 #include "takt-rt/data/source.h"
 
+#include "takt-rt/core/crc32c.h"
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
 #include "takt-rt/data/init.h"
@@ -42,6 +43,11 @@ public:
       for (int64_t t = 0; t < length; ++t)
         ids[t] = static_cast<unsigned char>(window[t]);
     }
+  }
+
+  std::string describe() const override {
+    return fmt::format("text of {} bytes, crc32c {:08x}", bytes.size(),
+                       crc32c(bytes));
   }
 
 private:

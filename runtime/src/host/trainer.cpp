@@ -35,6 +35,7 @@ public:
   const Plan &plan;
   bool trace;
   bool keepGradients;
+  int64_t firstStep;
   host::Crew crew;
   /// By rank: replicas hold equal sums, so the first of each role has a sink.
   std::vector<TensorMap> gradients;
@@ -43,7 +44,7 @@ private:
   void place(const TensorMap *weights);
   double loss();
 
-  int64_t nextStep = 0;
+  int64_t nextStep;
 };
 
 static const Plan &checked(const Plan &plan) {
@@ -54,9 +55,11 @@ static const Plan &checked(const Plan &plan) {
 Trainer::Impl::Impl(const Plan &plan, const Source &source,
                     const TrainerOptions &options)
     : plan(plan), trace(options.trace), keepGradients(options.keepGradients),
+      firstStep(options.firstStep),
       crew(checked(plan), source, options.timeoutSeconds),
-      gradients(plan.numRanks()) {
-  place(options.weights);
+      gradients(plan.numRanks()), nextStep(options.firstStep) {
+  if (!options.leaveUnset)
+    place(options.weights);
   for (int32_t r = 0; r < crew.size(); ++r)
     crew.device(r).setTracing(trace);
   if (keepGradients)
@@ -118,7 +121,7 @@ StepResult Trainer::Impl::step() {
     const std::vector<Record> &records = crew.device(r).records();
     result.records.insert(result.records.end(), records.begin(), records.end());
   }
-  if (keepGradients && result.step == 0)
+  if (keepGradients && result.step == firstStep)
     for (int32_t r = 0; r < crew.size(); ++r)
       crew.device(r).setGradientSink(nullptr);
   return result;
@@ -149,6 +152,10 @@ Trainer::Trainer(const Plan &plan, const Source &source,
 Trainer::~Trainer() = default;
 
 StepResult Trainer::step() { return impl->step(); }
+
+float *Trainer::state(int32_t rank, const BufferRef &ref) {
+  return impl->crew.device(rank).elements(ref);
+}
 
 TensorMap Trainer::weights() const { return impl->weights(); }
 

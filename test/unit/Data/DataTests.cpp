@@ -126,6 +126,19 @@ TEST(TextSource, ReachesEveryWindowAndNoByteBeyond) {
   EXPECT_EQ(lasts, (std::set<int32_t>{'7', '8', '9'}));
 }
 
+TEST(ShiftedSource, SamplesAreThoseFurtherOn) {
+  Plan plan = textPlan(8, 0);
+  std::string text = randomBytes(100);
+  std::unique_ptr<Source> source = textSource(plan, text, "text");
+  std::unique_ptr<Source> shifted =
+      shiftedSource(textSource(plan, text, "text"), -3);
+  EXPECT_EQ(ids(*shifted, plan.inputs[0], 5, 4),
+            ids(*source, plan.inputs[0], 2, 4));
+  EXPECT_EQ(shifted->describe(), source->describe());
+  EXPECT_NE(source->describe(),
+            textSource(plan, randomBytes(101), "text")->describe());
+}
+
 TEST(TextSource, SeedsDiffer) {
   Plan one = textPlan(5, 0, 1), two = textPlan(5, 0, 2);
   std::string bytes = randomBytes(1000);

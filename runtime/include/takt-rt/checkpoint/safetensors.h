@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace takt::rt {
@@ -39,10 +40,36 @@ TensorMap readSafetensors(const std::string &path);
 /// The same from the file's content; `name` is for messages.
 TensorMap parseSafetensors(const std::string &content, const std::string &name);
 
+/// A tensor as a file's header has it.
+struct TensorInfo {
+  std::string name;
+  std::string dtype; ///< "F32", ...
+  std::vector<int64_t> shape;
+  uint64_t begin = 0, end = 0; ///< bytes of the file
+};
+
+struct SafetensorsIndex {
+  std::vector<TensorInfo> tensors; ///< by place in the file
+  std::map<std::string, std::string> metadata;
+};
+
+/// Reads the header only, for files of any size. Throws as `readSafetensors`.
+SafetensorsIndex readSafetensorsIndex(const std::string &path);
+
+/// Reads one F32 tensor of a file, as its index has it, into room for its
+/// elements. Throws `Error` (BadInput) for another dtype or a file cut short.
+void readTensor(const std::string &path, const TensorInfo &tensor, float *out);
+
 /// Writes F32 tensors in the order of their names, as a whole or not at all.
 /// Equal tensors give equal bytes.
 void writeSafetensors(const std::string &path, const TensorMap &tensors,
                       const std::map<std::string, std::string> &metadata = {});
+
+/// The first bytes of a file of F32 tensors in the order given: length and JSON
+/// header, padded so that the tensors behind it lie at multiples of 8 bytes.
+std::string safetensorsHeader(
+    const std::vector<std::pair<std::string, std::vector<int64_t>>> &tensors,
+    const std::map<std::string, std::string> &metadata);
 
 /// The content `writeSafetensors` writes.
 std::string

@@ -40,6 +40,9 @@ public:
   /// elements, row-major, sample by sample. `input` is one of the plan's.
   virtual void fill(const InputInfo &input, int64_t first, int64_t count,
                     void *out) const = 0;
+  /// What the samples are taken from, so that another text is noticed when a
+  /// run goes on: "text of 35149 bytes, crc32c 1a2b3c4d"; may be empty.
+  virtual std::string describe() const { return ""; }
 };
 
 /// True when all inputs are int32 and named `tokens` or `targets`: such a model
@@ -54,6 +57,11 @@ std::unique_ptr<Source> openText(const Plan &plan, const std::string &path);
 /// The same over bytes in memory; `name` is for messages.
 std::unique_ptr<Source> textSource(const Plan &plan, std::string bytes,
                                    const std::string &name);
+
+/// A source whose sample g is sample g + shift of another, for a run that goes
+/// on with another global batch.
+std::unique_ptr<Source> shiftedSource(std::unique_ptr<Source> source,
+                                      int64_t shift);
 
 /// Random samples. Throws `Error` when an int32 input declares no classes.
 std::unique_ptr<Source> syntheticSource(const Plan &plan);

@@ -34,13 +34,17 @@ struct TrainerOptions {
   /// plan's seed. Null: all are drawn.
   const TensorMap *weights = nullptr;
   double timeoutSeconds = 600;
+  /// Steps that were done before: the first step is this one, counted from 0.
+  int64_t firstStep = 0;
+  /// Leave parameters at zero, for a caller that fills them through `state`.
+  bool leaveUnset = false;
   bool trace = false; ///< fill `StepResult::records`
   /// Keep the summed gradients of the first step, as the updates read them.
   bool keepGradients = false;
 };
 
 struct StepResult {
-  int64_t step = 0; ///< counted from 0
+  int64_t step = 0; ///< counted from 0, and from the first of earlier runs
   double loss = 0;  ///< 0 when no role has a loss
   Nanos time = 0;   ///< from the common start to the last rank's end
   /// Of all ranks when tracing: by rank, in order of completion.
@@ -58,6 +62,10 @@ public:
 
   /// Runs the next step. After an error no further step can be run.
   StepResult step();
+
+  /// The first element of a weight or of optimizer state of a rank; not while a
+  /// step is under way.
+  float *state(int32_t rank, const BufferRef &ref);
 
   /// The parameters by global name.
   TensorMap weights() const;

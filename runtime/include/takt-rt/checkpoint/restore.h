@@ -1,0 +1,48 @@
+//===- restore.h - training goes on from a checkpoint -----------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A checkpoint fits every plan of its model: stages, replicas, schedule and
+// cluster may be others, as tensors are found by their global names.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "takt-rt/checkpoint/folder.h"
+#include "takt-rt/checkpoint/state.h"
+
+#include <string>
+#include <vector>
+
+namespace takt::rt {
+
+/// A checkpoint beside a plan.
+struct CheckpointFit {
+  std::vector<std::string> missing; ///< tensors that only the plan has
+  std::vector<std::string> extra;   ///< tensors that only the checkpoint has
+  std::vector<std::string> shapes;  ///< sentences: other shapes and types
+  /// Sentences: what goes on in another way than before, such as the batch.
+  std::vector<std::string> changes;
+  bool samePlan = false;
+
+  bool fits() const {
+    return missing.empty() && extra.empty() && shapes.empty();
+  }
+};
+
+CheckpointFit compare(const Checkpoint &checkpoint, const Plan &plan,
+                      const std::string &planHash);
+
+/// Throws `Error` (BadInput) that names the tensors when the checkpoint is not
+/// of the plan's model and optimizer.
+void requireFit(const CheckpointFit &fit, const Checkpoint &checkpoint,
+                const Plan &plan);
+
+/// Fills the state of one rank, from the files it needs. The checkpoint fits.
+void loadRank(const Checkpoint &checkpoint, const Plan &plan, int32_t rank,
+              const StateMemory &memory);
+
+} // namespace takt::rt
