@@ -42,9 +42,9 @@ std::string Report::header() const {
 }
 
 std::string Report::lastLine() const {
-  return fmt::format("{:>6} {:>12.6f} {:>14.3f} {:>14.3f}\n", times.size(),
-                     losses.back(), milliseconds(times.back()),
-                     milliseconds(predicted));
+  return fmt::format("{:>6} {:>12.6f} {:>14.3f} {:>14.3f}\n",
+                     firstStep + int64_t(times.size()), losses.back(),
+                     milliseconds(times.back()), milliseconds(predicted));
 }
 
 std::string Report::closing() const {
@@ -60,7 +60,7 @@ std::string Report::closing() const {
                            [](double loss) { return !std::isfinite(loss); });
   if (wild != losses.end())
     text += fmt::format("the loss is not finite from step {} on\n",
-                        wild - losses.begin() + 1);
+                        firstStep + (wild - losses.begin()) + 1);
   return text;
 }
 
@@ -81,6 +81,7 @@ std::string Report::json() const {
     object["median_step_ns"] = median();
   if (!times.empty() && predicted > 0)
     object["ratio"] = double(median()) / predicted;
+  object["first_step"] = firstStep;
   return object.dump(2, ' ', false,
                      nlohmann::ordered_json::error_handler_t::replace) +
          '\n';

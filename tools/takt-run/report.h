@@ -15,6 +15,7 @@
 //   median_step_ns             without the first steps; null without steps
 //   predicted_step_ns          by the virtual clock
 //   ratio                      median_step_ns / predicted_step_ns, or null
+//   first_step                 steps that were done before this run
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -32,8 +33,9 @@ constexpr int64_t kWarmUpSteps = 2;
 
 class Report {
 public:
-  Report(const rt::Plan &plan, rt::Nanos predicted)
-      : plan(plan), predicted(predicted) {}
+  /// `firstStep` steps were done before this run.
+  Report(const rt::Plan &plan, rt::Nanos predicted, int64_t firstStep = 0)
+      : plan(plan), predicted(predicted), firstStep(firstStep) {}
 
   void add(const rt::StepResult &result);
   std::string header() const;
@@ -48,6 +50,7 @@ public:
 private:
   const rt::Plan &plan;
   rt::Nanos predicted;
+  int64_t firstStep;
   std::vector<double> losses;
   std::vector<rt::Nanos> times;
 };

@@ -11,6 +11,7 @@
 
 #include "run.h"
 
+#include "checkpointing.h"
 #include "outputs.h"
 #include "report.h"
 #include "stop.h"
@@ -26,6 +27,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 
 namespace takt::run {
@@ -49,7 +51,7 @@ std::unique_ptr<rt::Source> openSource(const RunOptions &options,
                                        const rt::Plan &plan, int64_t steps) {
   if (!options.data.empty())
     return rt::openText(plan, options.data);
-  if (steps == 0)
+  if (steps <= 0)
     return std::make_unique<NoSource>();
   if (rt::isTextModel(plan) && !options.synthetic)
     throw Error(fmt::format("model '{}' learns from a text: name one with "
@@ -70,7 +72,7 @@ private:
   bool wantsPictures() const {
     return !options.trace.empty() || !options.timeline.empty();
   }
-  void prove();
+  bool prove() const;
   void dryRun();
   void load();
   void runSteps(rt::Trainer &trainer);
@@ -82,43 +84,45 @@ private:
 
   const RunOptions &options;
   rt::Plan plan;
-  bool proven = false;
+  bool proven;
   rt::Simulation predicted;
   rt::TensorMap weights;
-  int64_t steps = 0;
-  int64_t stepsDone = 0; ///< fewer than steps after a signal
+  Checkpointing checkpoints;
+  int64_t steps = 0;     ///< those before a checkpoint counted
+  int64_t stepsDone = 0; ///< likewise; fewer than steps after a signal
   TypicalStep typical;
 };
 
 Run::Run(const RunOptions &options)
     : options(options),
-      plan(rt::readPlan(options.plan, rt::Reading::Structure)) {
-  prove();
-  if (options.seed)
-    plan.training.seed = *options.seed;
+      plan(rt::readPlan(options.plan, rt::Reading::Structure)), proven(prove()),
+      checkpoints(options, plan,
+                  [this](const std::string &text) { say(text); }) {
   steps =
       options.steps.value_or(options.profile.empty() ? kSteps : kProfileSteps);
-  if (!options.profile.empty() && steps <= kWarmUpSteps)
+  stepsDone = checkpoints.firstStep();
+  int64_t toRun = std::max(int64_t(0), steps - stepsDone);
+  if (!options.profile.empty() && toRun <= kWarmUpSteps)
     throw Error(fmt::format("'--profile' leaves out {} steps: run more than "
                             "that",
                             kWarmUpSteps),
                 ExitCode::Usage);
-  if (!options.dumpGradients.empty() && steps == 0)
+  if (!options.dumpGradients.empty() && toRun == 0)
     throw Error("'--dump-gradients' needs a step", ExitCode::Usage);
 }
 
 /// The whole proof takes little beside a run, so a certificate alone is not
 /// relied upon.
-void Run::prove() {
+bool Run::prove() const {
   rt::Proof proof = rt::prove(plan);
-  proven = proof.holds();
   if (!options.unproven)
-    return rt::requireProof(proof, options.plan);
-  if (!proven)
+    rt::requireProof(proof, options.plan);
+  if (!proof.holds())
     std::cerr << fmt::format("takt-run: warning: UNPROVEN PLAN: {}\n"
                              "takt-run: warning: it may hang, or train on "
                              "wrong data\n",
                              rt::proofText(proof));
+  return proof.holds();
 }
 
 void Run::load() {
@@ -156,39 +160,52 @@ void Run::train() {
   if (!options.dryRun.empty())
     return dryRun();
   load();
-  std::unique_ptr<rt::Source> source = openSource(options, plan, steps);
+  std::unique_ptr<rt::Source> source =
+      checkpoints.place(openSource(options, plan, steps - stepsDone));
   rt::TrainerOptions trainerOptions;
   trainerOptions.weights = options.loadWeights.empty() ? nullptr : &weights;
   trainerOptions.timeoutSeconds = options.timeoutSeconds;
   trainerOptions.trace = wantsPictures();
   trainerOptions.keepGradients = !options.dumpGradients.empty();
+  checkpoints.prepare(trainerOptions);
   rt::Trainer trainer(plan, *source, trainerOptions);
   weights.clear();
+  checkpoints.begin(trainer, *source);
   runSteps(trainer);
   leaveFiles(trainer);
+  checkpoints.finish();
   flushStandardOutput(); // last: a closed pipe must not cost the weights
 }
 
 void Run::runSteps(rt::Trainer &trainer) {
-  Report report(plan, predicted.makespan);
+  const int64_t first = stepsDone;
+  Report report(plan, predicted.makespan, first);
   LossLog log(options.logLosses);
+  if (first > 0 && first >= steps)
+    say(fmt::format("the checkpoint is of step {}: up to step {} there is "
+                    "nothing to do\n",
+                    first, steps));
   say("\n" + report.header());
   StopOnSignal stop;
-  for (int64_t step = 0; step < steps && !StopOnSignal::wanted(); ++step) {
-    if (step == kWarmUpSteps && !options.profile.empty())
+  bool stopped = false;
+  while (stepsDone < steps && !stopped) {
+    if (stepsDone == first + kWarmUpSteps && !options.profile.empty())
       trainer.setProfiling(true);
     rt::StepResult result = trainer.step();
     ++stepsDone;
+    // Asked once: the step that is found to be the last one saves its state.
+    stopped = StopOnSignal::wanted();
     report.add(result);
     log.add(result.loss);
     say(report.lastLine());
-    if (step == 0 && !options.dumpGradients.empty())
+    if (stepsDone == first + 1 && !options.dumpGradients.empty())
       rt::writeSafetensors(options.dumpGradients, trainer.gradients(),
                            {{"content", "gradients of step 1"}});
     if (wantsPictures())
       typical.add(std::move(result));
+    checkpoints.stepDone(stepsDone, stopped || stepsDone == steps);
   }
-  if (StopOnSignal::wanted())
+  if (stopped)
     std::cerr << "takt-run: stopped by a signal after the step under way\n";
   say(report.closing());
   if (options.json)

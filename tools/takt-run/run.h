@@ -24,8 +24,12 @@ struct RunOptions {
   std::optional<uint64_t> seed; ///< instead of the plan's
   double timeoutSeconds = 600;
   bool unproven = false; ///< run even a plan whose proof fails
-  std::string dryRun; ///< "", "host", "cuda"
+  std::string dryRun;    ///< "", "host", "cuda"
   std::string loadWeights, saveWeights, dumpGradients;
+  std::string checkpoint;        ///< folder
+  int64_t checkpointEvery = 100; ///< steps
+  int64_t keep = 0;              ///< checkpoints; 0: all
+  std::string resume;            ///< folder of a checkpoint or of several
   std::string profile, trace, timeline, logLosses;
   bool json = false;
   bool quiet = false;

@@ -64,12 +64,30 @@ void addOptions(CLI::App &app, run::RunOptions &options, bool &threads,
                "random samples also for a model that learns from a text")
       ->excludes(data);
   app.add_option("--steps", options.steps,
-                 "steps to run; default: 100, with --profile 20")
+                 "steps to run, those before --resume counted; default: "
+                 "100, with --profile 20")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 50));
   app.add_option("--seed", options.seed, "seed instead of the plan's")
       ->check(wholeNumber);
+  CLI::Option *checkpoint =
+      app.add_option("--checkpoint", options.checkpoint,
+                     "folder for the state of training, while it goes on and "
+                     "at its end");
+  app.add_option("--checkpoint-every", options.checkpointEvery,
+                 "steps between checkpoints")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 50))
+      ->needs(checkpoint)
+      ->default_str("100");
+  app.add_option("--keep", options.keep,
+                 "checkpoints that stay, the newest ones; default: all")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 50))
+      ->needs(checkpoint);
+  CLI::Option *resume =
+      app.add_option("--resume", options.resume,
+                     "go on from a checkpoint, or from the newest of a folder");
   app.add_option("--load-weights", options.loadWeights,
-                 "safetensors file with the first weights");
+                 "safetensors file with the first weights")
+      ->excludes(resume);
   app.add_option("--save-weights", options.saveWeights,
                  "safetensors file for the last weights");
   app.add_option("--dump-gradients", options.dumpGradients,
@@ -88,8 +106,9 @@ void addOptions(CLI::App &app, run::RunOptions &options, bool &threads,
       ->check(CLI::Range(1e-3, 1e9))
       ->check(finite)
       ->default_str("600");
-  app.add_flag("--unproven", options.unproven,
-               "run a plan even if its proof fails; it may hang or train wrong");
+  app.add_flag(
+      "--unproven", options.unproven,
+      "run a plan even if its proof fails; it may hang or train wrong");
   app.add_option("--dry-run", options.dryRun, "only simulate, for host or cuda")
       ->check(CLI::IsMember({"host", "cuda"}));
   app.add_option("--format", format, "report as text or json")

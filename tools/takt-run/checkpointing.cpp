@@ -1,0 +1,190 @@
+//===- checkpointing.cpp - checkpoints of a run ---------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A checkpoint that fails costs a warning and not the run: training goes on,
+// and only a run whose last state is on no disk ends with an error.
+//
+//===----------------------------------------------------------------------===//
+
+#include "checkpointing.h"
+
+#include "takt-rt/checkpoint/restore.h"
+#include "takt-rt/core/error.h"
+#include "takt-rt/core/file.h"
+#include "takt-rt/core/units.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+
+#include <unistd.h>
+
+namespace takt::run {
+
+using rt::Error;
+
+static void warn(const std::string &text) {
+  std::cerr << fmt::format("takt-run: warning: {}\n", text);
+}
+
+Checkpointing::Checkpointing(const RunOptions &options, rt::Plan &plan,
+                             std::function<void(const std::string &)> say)
+    : options(options), plan(plan), say(std::move(say)),
+      planHash(rt::planHashText(rt::planHash(plan))) {
+  if (!options.resume.empty())
+    resume();
+  if (options.seed)
+    plan.training.seed = *options.seed;
+}
+
+//===----------------------------------------------------------------------===//
+// Going on
+//===----------------------------------------------------------------------===//
+
+/// A job script can always name its folder: the first time there is nothing in
+/// it.
+static bool isFirstRun(const RunOptions &options) {
+  std::error_code none;
+  return !options.checkpoint.empty() &&
+         (options.checkpoint == options.resume ||
+          std::filesystem::equivalent(options.checkpoint, options.resume,
+                                      none)) &&
+         rt::listCheckpoints(options.resume).empty();
+}
+
+void Checkpointing::resume() {
+  if (isFirstRun(options))
+    return say(fmt::format("no checkpoint in '{}' yet: training begins at its "
+                           "first step\n",
+                           options.resume));
+  rt::FoundCheckpoint found = rt::findCheckpoint(options.resume);
+  for (const auto &[path, why] : found.passedOver)
+    warn(fmt::format("checkpoint '{}' is passed over: {}", path, why));
+  resumed = std::move(found.checkpoint);
+  rt::CheckpointFit fit = rt::compare(*resumed, plan, planHash);
+  rt::requireFit(fit, *resumed, plan);
+  const rt::Manifest &manifest = resumed->manifest;
+  say(fmt::format("going on from '{}': step {}, {} samples, {}\n",
+                  resumed->path, manifest.step, manifest.samples,
+                  fit.samePlan ? "the same plan" : "another plan"));
+  for (const std::string &change : fit.changes)
+    warn(change);
+  uint64_t seed = manifest.training.seed;
+  if (options.seed && *options.seed != seed)
+    warn(fmt::format("the seed was {} and is {}", seed, *options.seed));
+  plan.training.seed = seed;
+}
+
+int64_t Checkpointing::samplesAfter(int64_t steps) const {
+  int64_t before = resumed ? resumed->manifest.samples : 0;
+  return before + (steps - firstStep()) * plan.training.globalBatch;
+}
+
+std::unique_ptr<rt::Source>
+Checkpointing::place(std::unique_ptr<rt::Source> source) const {
+  if (!resumed)
+    return source;
+  int64_t counted = 0, shift = 0;
+  if (__builtin_mul_overflow(firstStep(), plan.training.globalBatch,
+                             &counted) ||
+      __builtin_sub_overflow(resumed->manifest.samples, counted, &shift))
+    throw Error(fmt::format("checkpoint '{}' goes on at sample {} of step {}, "
+                            "beyond what can be counted",
+                            resumed->path, resumed->manifest.samples,
+                            firstStep()));
+  return shift == 0 ? std::move(source)
+                    : rt::shiftedSource(std::move(source), shift);
+}
+
+void Checkpointing::prepare(rt::TrainerOptions &trainer) const {
+  trainer.firstStep = firstStep();
+  trainer.leaveUnset = resumed.has_value();
+}
+
+/// A word for temporary names that no other run on a shared folder has.
+static std::string runWord() {
+  auto now = std::chrono::system_clock::now().time_since_epoch();
+  return fmt::format("{:x}-{}", now / std::chrono::nanoseconds(1), getpid());
+}
+
+void Checkpointing::begin(rt::Trainer &trainer, const rt::Source &source) {
+  data = source.describe();
+  rt::StateMemory memory = [&trainer](int32_t rank, const rt::BufferRef &ref) {
+    return trainer.state(rank, ref);
+  };
+  if (resumed) {
+    const std::string &before = resumed->manifest.data;
+    if (!before.empty() && !data.empty() && before != data)
+      warn(fmt::format("the data was a {} and is a {}", before, data));
+    for (int32_t rank = 0; rank < plan.numRanks(); ++rank)
+      rt::loadRank(*resumed, plan, rank, memory);
+  }
+  if (options.checkpoint.empty())
+    return;
+  // A limit on file sizes is an error on the file, as a full disk is.
+  std::signal(SIGXFSZ, SIG_IGN);
+  rt::CheckpointOptions writing;
+  writing.folder = options.checkpoint;
+  writing.keep = options.keep;
+  writing.writer = "takt-run " TAKT_VERSION;
+  writing.run = runWord();
+  writing.startStep = firstStep();
+  writer =
+      std::make_unique<rt::CheckpointWriter>(plan, writing, memory, gather);
+}
+
+//===----------------------------------------------------------------------===//
+// Saving
+//===----------------------------------------------------------------------===//
+
+void Checkpointing::report() {
+  for (const rt::CheckpointOutcome &outcome : writer->outcomes()) {
+    lastError = outcome.error;
+    if (!outcome.warning.empty())
+      warn(outcome.warning);
+    if (!outcome.error.empty()) {
+      warn(fmt::format("no checkpoint of step {}: {}", outcome.step,
+                       outcome.error));
+      continue;
+    }
+    say(fmt::format("checkpoint '{}': {} in {}\n", outcome.path,
+                    rt::formatBytes(outcome.bytes),
+                    rt::formatNanos(outcome.time)));
+  }
+}
+
+void Checkpointing::stepDone(int64_t steps, bool isLast) {
+  if (!writer)
+    return;
+  if (isLast || steps % options.checkpointEvery == 0) {
+    rt::Manifest manifest = rt::manifestOf(plan, planHash);
+    manifest.step = steps;
+    manifest.samples = samplesAfter(steps);
+    manifest.data = data;
+    writer->save(std::move(manifest));
+  }
+  report();
+}
+
+void Checkpointing::finish() {
+  if (!writer)
+    return;
+  writer->wait();
+  report();
+  if (lastError.empty())
+    return;
+  auto all = rt::listCheckpoints(options.checkpoint);
+  throw Error(fmt::format(
+      "the last checkpoint could not be written: {}; {}", lastError,
+      all.empty() ? "there is none"
+                  : fmt::format("the newest is '{}'", all.back().second)));
+}
+
+} // namespace takt::run

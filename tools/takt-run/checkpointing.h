@@ -1,0 +1,73 @@
+//===- checkpointing.h - checkpoints of a run -------------------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Where a run begins, what it saves while it goes on, and what it says of both.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "run.h"
+
+#include "takt-rt/checkpoint/folder.h"
+#include "takt-rt/checkpoint/writer.h"
+#include "takt-rt/core/plan.h"
+#include "takt-rt/data/source.h"
+#include "takt-rt/host/trainer.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace takt::run {
+
+class Checkpointing {
+public:
+  /// Opens the checkpoint to go on from, if one is asked for, checks it against
+  /// the plan and gives the plan its seed. `say` prints to people. Throws
+  /// `rt::Error` (BadInput) when it cannot be loaded or is of another model.
+  Checkpointing(const RunOptions &options, rt::Plan &plan,
+                std::function<void(const std::string &)> say);
+
+  /// Steps done before this run.
+  int64_t firstStep() const { return resumed ? resumed->manifest.step : 0; }
+
+  /// The source from the sample on that comes next.
+  std::unique_ptr<rt::Source> place(std::unique_ptr<rt::Source> source) const;
+
+  /// Tells a trainer where to begin.
+  void prepare(rt::TrainerOptions &options) const;
+
+  /// Loads the state, and takes the folder to save to. The trainer must outlive
+  /// what is saved.
+  void begin(rt::Trainer &trainer, const rt::Source &source);
+
+  /// After a step, with the number of all steps done; saves when it is time,
+  /// and always when the run ends with this step.
+  void stepDone(int64_t steps, bool isLast);
+
+  /// Waits for the last checkpoint. Throws `rt::Error` (BadInput) when it could
+  /// not be written.
+  void finish();
+
+private:
+  void resume();
+  void report();
+  int64_t samplesAfter(int64_t steps) const;
+
+  const RunOptions &options;
+  rt::Plan &plan;
+  std::function<void(const std::string &)> say;
+  std::string planHash;
+  std::optional<rt::Checkpoint> resumed;
+  std::string data; ///< description of the source
+  rt::GatherHere gather;
+  std::unique_ptr<rt::CheckpointWriter> writer;
+  std::string lastError;
+};
+
+} // namespace takt::run
