@@ -9,6 +9,7 @@
 // binary or text form; "-" is standard input or output.
 //
 //===----------------------------------------------------------------------===//
+#include "explain.h"
 #include "schedule_input.h"
 
 #include "takt-rt/core/analysis.h"
@@ -28,6 +29,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <sstream>
 
@@ -183,7 +185,7 @@ int run(int argc, char **argv) {
   app.set_version_flag("--version", "takt-plan " TAKT_VERSION);
   app.require_subcommand(1);
   Options options;
-  void (*chosen)(const Options &) = nullptr;
+  std::function<void()> chosen;
   for (const Command &command : commands()) {
     CLI::App *sub = app.add_subcommand(command.name, command.help);
     sub->add_option("FILE", options.file, "the plan")->required();
@@ -205,15 +207,18 @@ int run(int argc, char **argv) {
       sub->add_option("--costs", options.costs,
                       "of a schedule file (.csv), in microseconds")
           ->capture_default_str();
-    sub->callback([&chosen, &command] { chosen = command.run; });
+    sub->callback([&chosen, &options, &command] {
+      chosen = [&options, &command] { command.run(options); };
+    });
   }
+  addExplain(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     // Help and version are no errors; everything else is wrong usage.
     return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::Usage);
   }
-  chosen(options);
+  chosen();
   return 0;
 }
 

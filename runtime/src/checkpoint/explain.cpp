@@ -106,10 +106,10 @@ static std::string printFit(const CheckpointReport &report) {
     std::vector<int32_t> ranks;
     for (; i < end; ++i)
       ranks.push_back(report.ranks[i].rank);
-    text += fmt::format("\n{} {} ({}) load{} {}{}\n",
-                        ranks.size() > 1 ? "ranks" : "rank", formatRanges(ranks),
-                        loads.role, ranks.size() > 1 ? "" : "s", formatBytes(loads.bytes),
-                        ranks.size() > 1 ? " each" : "");
+    text += fmt::format(
+        "\n{} {} ({}) load{} {}{}\n", ranks.size() > 1 ? "ranks" : "rank",
+        formatRanges(ranks), loads.role, ranks.size() > 1 ? "" : "s",
+        formatBytes(loads.bytes), ranks.size() > 1 ? " each" : "");
     for (const auto &[file, tensors] : loads.files)
       text += fmt::format("  {}: {}\n", file, fmt::join(tensors, ", "));
   }
