@@ -1,0 +1,79 @@
+//===- env_slurm.cpp - ranks as srun gives them ---------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A batch script, and the shell of salloc, have the variables of the job too,
+// rank 0 among them; only what srun started is a rank. Their steps have numbers
+// from 0xfffffff0 on.
+//
+//===----------------------------------------------------------------------===//
+
+#include "takt-rt/bootstrap/identity.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace takt::rt {
+
+static constexpr uint64_t kFirstSpecialStep = 0xfffffff0;
+
+std::string firstSlurmHost(const std::string &list) {
+  std::string host;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i] == ',')
+      break;
+    if (list[i] != '[') {
+      host += list[i];
+      continue;
+    }
+    size_t end = list.find_first_of(",-]", i + 1);
+    size_t close = list.find(']', i);
+    if (end == std::string::npos || close == std::string::npos)
+      return "";
+    host += list.substr(i + 1, end - i - 1);
+    i = close;
+  }
+  return host;
+}
+
+/// A port that the job's number decides, away from the system's own ones.
+static uint16_t portOfJob(const std::string &job) {
+  constexpr uint64_t kFirst = 20000, kCount = 12000;
+  uint64_t number = std::strtoull(job.c_str(), nullptr, 10);
+  return uint16_t(kFirst + number % kCount);
+}
+
+std::optional<Claim> claimOfSlurm(const Environment &environment) {
+  std::optional<int32_t> rank = environment.number("SLURM_PROCID");
+  std::optional<std::string> step = environment.text("SLURM_STEP_ID");
+  if (!rank || !step ||
+      std::strtoull(step->c_str(), nullptr, 10) >= kFirstSpecialStep)
+    return std::nullopt;
+  Claim claim;
+  claim.launcher = "slurm";
+  claim.rankFrom = "SLURM_PROCID";
+  claim.rank = *rank;
+  for (const char *name : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"})
+    if (claim.world < 0 && environment.has(name)) {
+      claim.world = *environment.number(name);
+      claim.worldFrom = name;
+    }
+  claim.localRank = environment.number("SLURM_LOCALID").value_or(-1);
+  claim.node = environment.number("SLURM_NODEID").value_or(-1);
+  std::string job = environment.text("SLURM_JOB_ID").value_or("");
+  claim.job = job + "." + *step;
+  std::string host = firstSlurmHost(
+      environment.text("SLURM_STEP_NODELIST")
+          .value_or(environment.text("SLURM_JOB_NODELIST").value_or("")));
+  if (!host.empty() && !job.empty())
+    claim.rendezvous = fmt::format("{}:{}", host, portOfJob(job));
+  else
+    claim.noRendezvous = "SLURM_JOB_NODELIST and SLURM_JOB_ID name no address";
+  return claim;
+}
+
+} // namespace takt::rt

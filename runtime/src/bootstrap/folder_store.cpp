@@ -1,0 +1,203 @@
+//===- folder_store.cpp - a store in a folder that all processes see ------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Rank 0 makes a folder for the run and names it in the file 'current'; the
+// others put a number drawn for this start into it and wait until rank 0 has
+// seen it. So what an earlier run left is never taken for this one. A value is
+// a file that appears whole, by rename or link.
+//
+//===----------------------------------------------------------------------===//
+
+#include "takt-rt/bootstrap/store.h"
+
+#include "takt-rt/core/error.h"
+#include "takt-rt/core/file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <unistd.h>
+
+namespace takt::rt {
+
+namespace fs = std::filesystem;
+
+static constexpr auto kPause = std::chrono::milliseconds(10);
+static constexpr auto kDead = std::chrono::seconds(15);
+
+static std::optional<std::string> contentOf(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return std::nullopt;
+  std::ostringstream content;
+  content << file.rdbuf();
+  return content.str();
+}
+
+/// Writes a file that appears whole; with `first` only where there is none.
+static void put(const std::string &path, const std::string &value, bool first) {
+  std::string temporary =
+      fmt::format("{}.{}", path, hex(randomDigest()).substr(0, 16));
+  bool done = false;
+  {
+    std::ofstream file(temporary, std::ios::binary);
+    done = bool(file << value << std::flush);
+  }
+  if (done && first)
+    done = link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST;
+  else if (done)
+    done = std::rename(temporary.c_str(), path.c_str()) == 0;
+  int error = errno;
+  if (!done || first)
+    unlink(temporary.c_str());
+  if (!done)
+    throw Error(
+        fmt::format("cannot write '{}': {}", path, std::strerror(error)),
+        ExitCode::Communication);
+}
+
+FolderStore::FolderStore(const std::string &folder, int32_t rank, int32_t size,
+                         Deadline deadline)
+    : folder(folder), rank(rank), size(size), lives(size) {
+  std::error_code error;
+  if (rank == 0)
+    fs::create_directories(folder, error);
+  if (error)
+    throw Error(
+        fmt::format("cannot make the folder '{}': {}", folder, error.message()),
+        ExitCode::Communication);
+  if (rank == 0)
+    assemble(deadline);
+  else
+    join(deadline);
+  for (Life &life : lives)
+    life.since = std::chrono::steady_clock::now();
+}
+
+FolderStore::~FolderStore() = default;
+
+std::string FolderStore::path(const std::string &key) const {
+  std::string name = key;
+  std::replace(name.begin(), name.end(), '/', '.');
+  return run + "/" + name;
+}
+
+/// Rank 0: a folder for this run, then everyone's number.
+void FolderStore::assemble(Deadline deadline) {
+  std::string name = "run-" + hex(randomDigest()).substr(0, 32);
+  run = folder + "/" + name;
+  std::error_code error;
+  if (!fs::create_directory(run, error))
+    throw Error(
+        fmt::format("cannot make the folder '{}': {}", run, error.message()),
+        ExitCode::Communication);
+  fs::permissions(run, fs::perms::owner_all, error);
+  put(folder + "/current", name, false);
+  std::vector<int32_t> others;
+  for (int32_t r = 1; r < size; ++r)
+    others.push_back(r);
+  std::string all;
+  for (const std::string &number :
+       waitForAll(*this, "join", others, deadline,
+                  fmt::format("rendezvous in '{}'", folder)))
+    all += number + "\n";
+  set("all", all);
+}
+
+/// Others: follow 'current' until rank 0 has seen this process in it.
+void FolderStore::join(Deadline deadline) {
+  std::string number = hex(randomDigest());
+  std::string joined;
+  bool isTaken = false; // this rank's place in that run, by another process
+  for (;;) {
+    std::optional<std::string> name = contentOf(folder + "/current");
+    if (name && name->rfind("run-", 0) == 0 &&
+        name->find('/') == std::string::npos) {
+      run = folder + "/" + *name;
+      std::error_code none;
+      if (*name != joined && fs::is_directory(run, none)) {
+        // A run that has begun or ended without this process is an old one, and
+        // its folder may be on its way out.
+        try {
+          isTaken = !get("all") &&
+                    setFirst(fmt::format("join/{}", rank), number) != number;
+          joined = *name;
+        } catch (const Error &) {
+        }
+      }
+      std::optional<std::string> all = get("all");
+      if (all && all->find(number) != std::string::npos)
+        return;
+      // Or it has ended in order since.
+      if (isTaken && (all || !fs::exists(run, none)))
+        throw Error(fmt::format("rendezvous in '{}': two processes say that "
+                                "they are rank {}",
+                                folder, rank),
+                    ExitCode::Usage);
+    }
+    if (std::chrono::steady_clock::now() > deadline)
+      throw Error(fmt::format("rendezvous in '{}': rank 0 did not come in time",
+                              folder),
+                  ExitCode::Timeout);
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+void FolderStore::set(const std::string &key, const std::string &value) {
+  put(path(key), value, false);
+}
+
+std::string FolderStore::setFirst(const std::string &key,
+                                  const std::string &value) {
+  put(path(key), value, true);
+  return get(key).value_or(value);
+}
+
+std::optional<std::string> FolderStore::get(const std::string &key) {
+  return contentOf(path(key));
+}
+
+/// Shows life, and looks whether the others do: rank 0 at all, all at rank 0.
+void FolderStore::beat() {
+  set(fmt::format("alive/{}", rank), std::to_string(++beats));
+  auto now = std::chrono::steady_clock::now();
+  for (int32_t r = 0; r < size; ++r) {
+    if (r == rank || (rank != 0 && r != 0))
+      continue;
+    std::string sign = get(fmt::format("alive/{}", r)).value_or("");
+    if (sign != lives[r].sign)
+      lives[r] = {sign, now};
+    if (now - lives[r].since > kDead && !get(fmt::format("left/{}", r)))
+      setFirst(kAbortKey, Abort{r, int(ExitCode::PeerFailed),
+                                "it has shown no life for 15 s"}
+                              .text());
+  }
+}
+
+void FolderStore::leave() {
+  set(fmt::format("left/{}", rank), "");
+  if (rank != 0)
+    return;
+  // The last to leave an orderly run takes the folder away.
+  std::vector<int32_t> others;
+  for (int32_t r = 1; r < size; ++r)
+    others.push_back(r);
+  try {
+    waitForAll(*this, "left", others, deadlineIn(10), "end of the run");
+    std::error_code none;
+    fs::remove_all(run, none);
+  } catch (const Error &) {
+    // What is left is the record of a run that did not end in order.
+  }
+}
+
+} // namespace takt::rt

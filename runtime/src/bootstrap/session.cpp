@@ -1,0 +1,236 @@
+//===- session.cpp - this process as one of a run -------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Ranks share memory when they run on one boot of one kernel, see one /dev/shm,
+// and nothing says that they are on two nodes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "takt-rt/bootstrap/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+namespace takt::rt {
+
+using Clock = std::chrono::steady_clock;
+
+static constexpr const char *kFolderPrefix = "file:";
+
+static std::string hostName() {
+  char name[256] = "";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+/// Equal on processes that can share memory.
+static std::string nodeKey(int32_t node) {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  struct stat shm {};
+  stat("/dev/shm", &shm);
+  return fmt::format("{}/{}/{}/{}/{}", node, boot.empty() ? hostName() : boot,
+                     shm.st_dev, shm.st_ino, getuid());
+}
+
+Session::Session(const Identity &identity, SessionOptions options)
+    : identity(identity), options(std::move(options)),
+      deadline(deadlineIn(this->options.startSeconds)) {
+  if (this->identity.token.empty())
+    // Keeps other jobs out, not people who know the job's name and its plan.
+    this->identity.token =
+        hex(sha256(fmt::format("takt/{}/{}/{}", identity.job,
+                               identity.rendezvous, this->options.planHash)));
+  open();
+  try {
+    meet();
+  } catch (const Error &error) {
+    fail(error);
+    lingerForOthers();
+    throw;
+  }
+}
+
+Session::~Session() {
+  quit = true;
+  if (watcher.joinable())
+    watcher.join();
+  lingerForOthers();
+}
+
+/// Who serves the store stays until the others have heard why the run ends.
+void Session::lingerForOthers() {
+  constexpr double kLonger = 3;
+  theStore.reset();
+  for (Deadline end = deadlineIn(kLonger);
+       server && server->connections() > 0 && Clock::now() < end;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+void Session::open() {
+  const std::string &where = identity.rendezvous;
+  if (where.rfind(kFolderPrefix, 0) == 0) {
+    theStore = std::make_unique<FolderStore>(
+        where.substr(std::string(kFolderPrefix).size()), identity.rank,
+        identity.world, deadline);
+    return;
+  }
+  Address address = Address::parse(where);
+  if (identity.rank == 0 && !identity.servedByLauncher) {
+    bool isLocal =
+        address.host == "localhost" || address.host.rfind("127.", 0) == 0;
+    Address at{isLocal ? address.host : "", address.port};
+    server = std::make_unique<StoreServer>(Socket::listenOn(at), identity.token,
+                                           options.log);
+  }
+  auto store = std::make_unique<TcpStore>(
+      address, identity.token, identity.rank, deadline, options.patience);
+  tcp = store.get();
+  theStore = std::move(store);
+}
+
+/// Tells the others what this process is and reads what they are.
+void Session::meet() {
+  std::string mine =
+      fmt::format("{} {} {} {} {}", options.version, options.planHash,
+                  nodeKey(identity.node), hostName(), getpid());
+  if (theStore->setFirst(fmt::format("hello/{}", identity.rank), mine) != mine)
+    throw Error(fmt::format("two processes say that they are rank {} ({})",
+                            identity.rank, identity.source),
+                ExitCode::Usage);
+  std::vector<int32_t> all(identity.world);
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<std::string> said =
+      waitForAll(*theStore, "hello", all, deadline, "rendezvous");
+  std::string version, plan, start, node;
+  std::istringstream(mine) >> version >> plan >> start >> node;
+  for (int32_t r : all) {
+    std::string itsVersion, itsPlan, itsStart, itsNode, itsHost;
+    std::istringstream(said[r]) >> itsVersion >> itsPlan >> itsStart >>
+        itsNode >> itsHost;
+    if (itsVersion != version)
+      throw Error(fmt::format("rank {} runs takt-run {} on '{}' and rank {} "
+                              "runs {}",
+                              r, itsVersion, itsHost, identity.rank, version),
+                  ExitCode::DoesNotFit);
+    if (itsPlan != plan)
+      throw Error(fmt::format("rank {} on '{}' has another plan than rank {}: "
+                              "{} and {}",
+                              r, itsHost, identity.rank, itsPlan, plan),
+                  ExitCode::DoesNotFit);
+    if (itsStart != start)
+      throw Error(fmt::format("rank {} on '{}' would begin at {} and rank {} "
+                              "at {}: they see other checkpoints",
+                              r, itsHost, itsStart, identity.rank, start),
+                  ExitCode::DoesNotFit);
+    if (itsNode == node)
+      onThisNode.push_back(r);
+  }
+}
+
+std::string Session::address() const {
+  if (!identity.address.empty())
+    return identity.address;
+  if (isOneNode())
+    return "127.0.0.1";
+  // Rank 0 reaches its own store from inside; the others came by its address.
+  if (tcp && identity.rank == 0 && !identity.servedByLauncher)
+    return Address::parse(identity.rendezvous).host;
+  return tcp ? tcp->localHost() : hostName();
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+void Session::watch(std::function<void(const Abort &)> onAbort,
+                    double graceSeconds,
+                    std::function<void(const Abort &)> onOverdue) {
+  heard = std::move(onAbort);
+  overdue = std::move(onOverdue);
+  grace = graceSeconds;
+  watcher = std::thread([this] { watchLoop(); });
+}
+
+std::optional<Abort> Session::look() {
+  try {
+    std::optional<std::string> text = theStore->get(kAbortKey);
+    return text ? Abort::parse(*text) : std::nullopt;
+  } catch (const Error &error) {
+    return Abort{identity.servedByLauncher ? -1 : 0, int(ExitCode::PeerFailed),
+                 error.what()};
+  }
+}
+
+void Session::watchLoop() {
+  // Often enough to be at once for people, seldom enough for a thousand ranks.
+  auto pause = std::chrono::milliseconds(std::max(25, size() / 4));
+  Deadline nextBeat = Clock::now();
+  std::optional<Abort> abort;
+  while (!quit && !abort) {
+    if (Clock::now() >= nextBeat) {
+      nextBeat = deadlineIn(1);
+      try {
+        theStore->beat();
+      } catch (const Error &) {
+        // A store that is lost shows in the look that follows.
+      }
+    }
+    abort = look();
+    if (!abort)
+      std::this_thread::sleep_for(pause);
+  }
+  if (!abort || quit)
+    return;
+  heard(*abort);
+  Deadline end = deadlineIn(grace);
+  while (!quit && Clock::now() < end)
+    std::this_thread::sleep_for(pause);
+  if (!quit)
+    overdue(*abort);
+}
+
+Abort Session::fail(const Error &error) {
+  Abort mine{identity.rank, int(error.code()), error.what()};
+  // A peer that is gone is a consequence: its own report may be on its way.
+  constexpr double kPatience = 3;
+  Deadline end = deadlineIn(kPatience);
+  while (error.code() == ExitCode::PeerFailed && Clock::now() < end) {
+    if (std::optional<Abort> abort = look())
+      return *abort;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  try {
+    return Abort::parse(theStore->setFirst(kAbortKey, mine.text()))
+        .value_or(mine);
+  } catch (const Error &) {
+    return mine; // nobody is there to tell
+  }
+}
+
+void Session::leave() {
+  quit = true;
+  if (watcher.joinable())
+    watcher.join();
+  theStore->set(fmt::format("left/{}", identity.rank), "");
+  if (server) {
+    std::vector<int32_t> others(identity.world - 1);
+    std::iota(others.begin(), others.end(), 1);
+    waitForAll(*theStore, "left", others, deadlineIn(options.patience),
+               "end of the run");
+  }
+  theStore->leave();
+}
+
+} // namespace takt::rt

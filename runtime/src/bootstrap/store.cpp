@@ -1,0 +1,90 @@
+//===- store.cpp - what processes share of any store ----------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Waiting is asking again: it works over every kind of store, and a process
+// that waits still sees that the run has failed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "takt-rt/bootstrap/store.h"
+
+#include "takt-rt/core/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace takt::rt {
+
+std::string Abort::text() const {
+  return fmt::format("{} {} {}", rank, code, what);
+}
+
+std::optional<Abort> Abort::parse(const std::string &text) {
+  Abort abort;
+  const char *end = text.data() + text.size();
+  auto first = std::from_chars(text.data(), end, abort.rank);
+  if (first.ec != std::errc() || first.ptr == end)
+    return std::nullopt;
+  auto second = std::from_chars(first.ptr + 1, end, abort.code);
+  if (second.ec != std::errc() || second.ptr == end)
+    return std::nullopt;
+  abort.what = std::string(second.ptr + 1, end);
+  return abort;
+}
+
+std::string rankList(const std::vector<int32_t> &ranks) {
+  constexpr size_t kMost = 16;
+  if (ranks.size() > kMost)
+    return fmt::format("ranks {}, {}, {} and {} more", ranks[0], ranks[1],
+                       ranks[2], ranks.size() - 3);
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i)
+    text += fmt::format("{}{}",
+                        i == 0                  ? ""
+                        : i + 1 == ranks.size() ? " and "
+                                                : ", ",
+                        ranks[i]);
+  return text;
+}
+
+std::vector<std::string> waitForAll(Store &store, const std::string &prefix,
+                                    const std::vector<int32_t> &ranks,
+                                    Deadline deadline,
+                                    const std::string &what) {
+  std::vector<std::string> values(ranks.size());
+  std::vector<bool> has(ranks.size());
+  auto pause = std::chrono::microseconds(500);
+  for (;;) {
+    std::vector<int32_t> missing;
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if (has[i])
+        continue;
+      if (auto value = store.get(fmt::format("{}/{}", prefix, ranks[i]))) {
+        values[i] = std::move(*value);
+        has[i] = true;
+      } else {
+        missing.push_back(ranks[i]);
+      }
+    }
+    if (missing.empty())
+      return values;
+    if (auto text = store.get(kAbortKey))
+      if (auto abort = Abort::parse(*text))
+        throw Error(fmt::format("rank {} failed: {}", abort->rank, abort->what),
+                    ExitCode::PeerFailed);
+    if (std::chrono::steady_clock::now() > deadline)
+      throw Error(
+          fmt::format("{}: {} did not come in time", what, rankList(missing)),
+          ExitCode::Timeout);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(50'000));
+  }
+}
+
+} // namespace takt::rt
