@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The step loop of a rank is: advance until nothing moves, then sleep until the
-// rank's bell rings. The bell is read before advancing, so no ring is missed.
+// The owner's side of a step, and the loop that each thread runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,18 +29,16 @@ static Nanos spinTime(int32_t ranks) {
   return ranks <= int32_t(std::thread::hardware_concurrency()) ? kSpin : 0;
 }
 
-Crew::Crew(const Plan &plan, const Source &source, double timeoutSeconds)
-    : plan(plan), exchange(plan), timeoutSeconds(timeoutSeconds),
+Crew::Crew(const Plan &plan, const Source &source, Exchange &exchange,
+           const std::vector<int32_t> &numbers, const Interrupt &interrupt,
+           const Patience &patience)
+    : plan(plan), exchange(exchange), interrupt(interrupt), patience(patience),
       spin(spinTime(plan.numRanks())) {
-  for (int32_t r = 0; r < plan.numRanks(); ++r) {
-    ranks.push_back(std::make_unique<Rank>());
-    ranks[r]->device = std::make_unique<HostDevice>(plan, r, exchange, source);
-    ranks[r]->interpreter =
-        std::make_unique<Interpreter>(plan, r, *ranks[r]->device);
-  }
+  for (int32_t rank : numbers)
+    ranks.push_back(std::make_unique<Worker>(plan, rank, exchange, source));
   try {
-    for (int32_t r = 0; r < size(); ++r)
-      ranks[r]->thread = std::thread([this, r] { loop(r); });
+    for (std::unique_ptr<Worker> &rank : ranks)
+      threads.emplace_back([this, &rank] { loop(*rank); });
   } catch (const std::system_error &error) {
     stop();
     throw Error(
@@ -50,7 +47,10 @@ Crew::Crew(const Plan &plan, const Source &source, double timeoutSeconds)
   }
 }
 
-Crew::~Crew() { stop(); }
+Crew::~Crew() {
+  stop();
+  exchange.quiesce(); // nothing may arrive in memory that goes now
+}
 
 void Crew::stop() {
   {
@@ -60,16 +60,19 @@ void Crew::stop() {
   }
   stepStarts.notify_all();
   exchange.ringAll();
-  for (std::unique_ptr<Rank> &rank : ranks)
-    if (rank->thread.joinable())
-      rank->thread.join();
+  for (std::thread &thread : threads)
+    if (thread.joinable())
+      thread.join();
 }
 
-//===----------------------------------------------------------------------===//
-// A rank's thread
-//===----------------------------------------------------------------------===//
+HostDevice *Crew::device(int32_t rank) const {
+  for (const std::unique_ptr<Worker> &worker : ranks)
+    if (worker->rank() == rank)
+      return &worker->device();
+  return nullptr;
+}
 
-void Crew::loop(int32_t rank) {
+void Crew::loop(Worker &rank) {
   uint64_t seen = 0;
   for (;;) {
     {
@@ -81,11 +84,10 @@ void Crew::loop(int32_t rank) {
     }
     std::exception_ptr error;
     try {
-      runRank(rank);
+      rank.run(currentStep, start, spin, [this] { return isStopped(); });
     } catch (...) {
       error = std::current_exception();
     }
-    ranks[rank]->end = Clock::now();
     {
       std::lock_guard<std::mutex> lock(mutex);
       ++arrived;
@@ -100,49 +102,32 @@ void Crew::loop(int32_t rank) {
   }
 }
 
-void Crew::runRank(int32_t index) {
-  Rank &rank = *ranks[index];
-  Bell &bell = exchange.bell(index);
-  rank.device->beginStep(currentStep, start);
-  rank.interpreter->reset();
-  while (!rank.interpreter->finished()) {
-    uint64_t rings = bell.rings();
-    if (stopping)
-      return;
-    if (rank.interpreter->advance())
-      rank.progress.fetch_add(1, std::memory_order_relaxed);
-    else
-      bell.wait(rings, spin);
-  }
-  rank.device->endStep();
-}
-
 //===----------------------------------------------------------------------===//
 // The owner's side
 //===----------------------------------------------------------------------===//
 
 uint64_t Crew::progress() const {
   uint64_t sum = 0;
-  for (const std::unique_ptr<Rank> &rank : ranks)
-    sum += rank->progress.load(std::memory_order_relaxed);
+  for (const std::unique_ptr<Worker> &rank : ranks)
+    sum += rank->progress();
   return sum;
 }
 
 /// Waits until all ranks have ended the step; false once nothing has moved for
-/// the whole timeout.
+/// as long as patience allows.
 bool Crew::watch(std::unique_lock<std::mutex> &lock) {
   using Seconds = std::chrono::duration<double>;
   uint64_t last = progress();
   Clock::time_point since = Clock::now();
   while (arrived < size()) {
-    stepEnds.wait_for(lock, Seconds(std::min(timeoutSeconds / 8, 1.0)));
+    stepEnds.wait_for(lock, Seconds(std::min(patience.seconds() / 8, 1.0)));
     uint64_t now = progress();
-    if (now != last || stopping) {
+    if (now != last || isStopped()) {
       last = now;
       since = Clock::now();
     }
     if (arrived < size() &&
-        Seconds(Clock::now() - since).count() > timeoutSeconds)
+        Seconds(Clock::now() - since).count() > patience.seconds())
       return false;
   }
   return true;
@@ -152,6 +137,7 @@ Nanos Crew::runStep(int64_t step) {
   std::unique_lock<std::mutex> lock(mutex);
   if (stopping)
     throw Error("training has stopped after a failure", ExitCode::Internal);
+  interrupt.check();
   currentStep = step;
   arrived = 0;
   ++generation;
@@ -165,11 +151,12 @@ Nanos Crew::runStep(int64_t step) {
   }
   if (failure)
     std::rethrow_exception(failure);
+  interrupt.check();
   if (hangs)
     throw Error(hangReport(step), ExitCode::Timeout);
   Clock::time_point end = start;
-  for (const std::unique_ptr<Rank> &rank : ranks)
-    end = std::max(end, rank->end);
+  for (const std::unique_ptr<Worker> &rank : ranks)
+    end = std::max(end, rank->end());
   return (end - start) / std::chrono::nanoseconds(1);
 }
 
@@ -177,49 +164,35 @@ Nanos Crew::runStep(int64_t step) {
 // What a hang looks like
 //===----------------------------------------------------------------------===//
 
-/// The lanes of a rank with an instruction under way.
-std::string Crew::rankReport(int32_t index) const {
-  const Rank &rank = *ranks[index];
-  const Role &role = plan.roles[plan.roleOf(index)];
-  std::string text;
-  for (size_t i = 0; i < role.lanes.size(); ++i) {
-    int64_t at = rank.interpreter->underWay(i);
-    if (at < 0)
-      continue;
-    std::string peer = rank.device->waitingFor(i);
-    text += fmt::format("\n  rank {} lane '{}': {} ({} of {}) under way{}",
-                        index, role.lanes[i].name,
-                        actionText(plan, role, role.lanes[i].instrs[at]),
-                        at + 1, role.lanes[i].instrs.size(),
-                        peer.empty() ? "" : ", waits for " + peer);
-  }
-  return text.empty() ? fmt::format("\n  rank {}: nothing under way", index)
-                      : text;
-}
-
-/// The chain of who waits for whom, then every rank that is not finished.
-std::string Crew::hangReport(int64_t step) const {
-  constexpr int32_t kMostRanks = 16;
+/// Who waits for whom, as far as this process knows.
+std::string Crew::chain() const {
+  if (size() != plan.numRanks())
+    return fmt::format("rank{} {} of {}", size() > 1 ? "s from" : "",
+                       ranks.front()->rank(), plan.numRanks());
   std::vector<const Interpreter *> interpreters;
-  std::vector<int32_t> stuck;
-  for (int32_t r = 0; r < size(); ++r) {
-    interpreters.push_back(ranks[r]->interpreter.get());
-    if (!interpreters.back()->finished())
-      stuck.push_back(r);
-  }
-  std::string text =
-      fmt::format("nothing moved for {:g} s in step {}: {}", timeoutSeconds,
-                  step + 1, explainHang(plan, interpreters));
+  for (const std::unique_ptr<Worker> &rank : ranks)
+    interpreters.push_back(&rank->interpreter());
+  std::string text = explainHang(plan, interpreters);
   if (std::optional<ProofFailure> why = explainStuck(plan, interpreters)) {
     text += fmt::format("\n  {}: {}", ruleName(why->rule), why->text);
     for (const ProofEnd &end : why->ends)
       text += fmt::format("\n  end: rank {} lane '{}' instruction {}: {}",
                           end.rank, end.lane, end.instr, end.action);
   }
-  for (size_t i = 0; i < stuck.size() && i < kMostRanks; ++i)
-    text += rankReport(stuck[i]);
-  if (stuck.size() > kMostRanks)
-    text += fmt::format("\n  and {} more ranks", stuck.size() - kMostRanks);
+  return text;
+}
+
+/// The chain of who waits for whom, then every rank that is not finished.
+std::string Crew::hangReport(int64_t step) const {
+  constexpr size_t kMostRanks = 16;
+  std::string text = fmt::format("nothing moved for {:g} s in step {}: {}",
+                                 patience.seconds(), step + 1, chain());
+  size_t stuck = 0;
+  for (const std::unique_ptr<Worker> &rank : ranks)
+    if (!rank->interpreter().finished() && ++stuck <= kMostRanks)
+      text += rank->report();
+  if (stuck > kMostRanks)
+    text += fmt::format("\n  and {} more ranks", stuck - kMostRanks);
   return text;
 }
 

@@ -5,16 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread a rank, started once, all of which run the same step or none. The
-// thread that owns the crew starts a step, watches progress and collects what
-// went wrong.
+// A thread a rank of this process, started once, all of which run the same step
+// or none. The thread that owns the crew starts a step, watches progress and
+// collects what went wrong.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "takt-rt/core/interpreter.h"
-#include "takt-rt/host/channels.h"
-#include "takt-rt/host/host_device.h"
+#include "worker.h"
+
+#include "takt-rt/transport/patience.h"
+#include "takt-rt/transport/team.h"
 
 #include <atomic>
 #include <chrono>
@@ -29,41 +30,41 @@ namespace takt::rt::host {
 
 class Crew {
 public:
-  Crew(const Plan &plan, const Source &source, double timeoutSeconds);
+  /// `ranks`: those of this process. Everything must outlive the crew.
+  Crew(const Plan &plan, const Source &source, Exchange &exchange,
+       const std::vector<int32_t> &ranks, const Interrupt &interrupt,
+       const Patience &patience);
   ~Crew();
 
-  /// Runs one step on all ranks and returns its time. Rethrows the first
-  /// failure of a rank; throws `Error` (Timeout) when nothing moves.
+  /// Runs one step on the ranks of this process and returns its time. Rethrows
+  /// the first failure of a rank, or the reason of the interrupt; throws
+  /// `Error` (Timeout) when nothing moves.
   Nanos runStep(int64_t step);
 
-  /// A rank's device; not while a step is under way.
-  HostDevice &device(int32_t rank) { return *ranks[rank]->device; }
-  int32_t size() const { return static_cast<int32_t>(ranks.size()); }
+  /// The devices of this process's ranks; not while a step is under way.
+  const std::vector<std::unique_ptr<Worker>> &workers() const { return ranks; }
+  /// Null when the rank is none of this process.
+  HostDevice *device(int32_t rank) const;
 
 private:
   using Clock = std::chrono::steady_clock;
 
-  struct Rank {
-    std::unique_ptr<HostDevice> device;
-    std::unique_ptr<Interpreter> interpreter;
-    std::atomic<uint64_t> progress{0}; ///< rises whenever something moved
-    Clock::time_point end;             ///< of its last step
-    std::thread thread;
-  };
-
-  void loop(int32_t rank);
-  void runRank(int32_t rank);
+  void loop(Worker &rank);
   void stop();
   bool watch(std::unique_lock<std::mutex> &lock);
   uint64_t progress() const;
   std::string hangReport(int64_t step) const;
-  std::string rankReport(int32_t rank) const;
+  std::string chain() const;
+  int32_t size() const { return static_cast<int32_t>(ranks.size()); }
+  bool isStopped() const { return stopping || interrupt.isRaised(); }
 
   const Plan &plan;
-  Exchange exchange;
-  double timeoutSeconds;
+  Exchange &exchange;
+  const Interrupt &interrupt;
+  const Patience &patience;
   Nanos spin; ///< how long an idle rank polls before it sleeps
-  std::vector<std::unique_ptr<Rank>> ranks;
+  std::vector<std::unique_ptr<Worker>> ranks;
+  std::vector<std::thread> threads;
 
   std::mutex mutex;
   std::condition_variable stepStarts, stepEnds;

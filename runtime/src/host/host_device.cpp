@@ -328,4 +328,16 @@ std::string HostDevice::waitingFor(int lane) const {
   return "";
 }
 
+MoveTime HostDevice::wakeAt() const {
+  MoveTime first = MoveTime::max();
+  for (const Work &work : works) {
+    if (work.kind == InstrKind::Recv)
+      for (const Receiving &message : work.receiving)
+        first = std::min(first, message.wakeAt());
+    if (work.kind == InstrKind::AllReduce && work.groupStarted)
+      first = std::min(first, work.group->ring.wakeAt());
+  }
+  return first;
+}
+
 } // namespace takt::rt

@@ -35,10 +35,19 @@ static void checkKernels(const Plan &plan, const Role &role) {
             *why));
 }
 
-void checkFitsHost(const Plan &plan) {
+/// Sum of the arenas of some ranks.
+static Bytes arenasOf(const Plan &plan, const std::vector<int32_t> &ranks) {
+  Bytes total = 0;
+  for (int32_t rank : ranks)
+    if (__builtin_add_overflow(total, plan.roles[plan.roleOf(rank)].arenaBytes,
+                               &total))
+      doesNotFit("the arenas of all ranks overflow");
+  return total;
+}
+
+void checkFitsHost(const Plan &plan, const std::vector<int32_t> &ranksHere) {
   if (plan.roles.empty())
     doesNotFit("the plan has no roles");
-  Bytes total = 0;
   for (const Role &role : plan.roles) {
     checkKernels(plan, role);
     if (plan.training.microBatchSize() < role.replicas)
@@ -46,17 +55,14 @@ void checkFitsHost(const Plan &plan) {
           "role '{}' has {} replicas for micro-batches of {} "
           "samples",
           role.name, role.replicas, plan.training.microBatchSize()));
-    Bytes bytes = 0;
-    if (__builtin_mul_overflow(role.arenaBytes, Bytes(role.replicas), &bytes) ||
-        __builtin_add_overflow(total, bytes, &total))
-      doesNotFit("the arenas of all ranks overflow");
   }
+  Bytes total = arenasOf(plan, ranksHere);
   double memory =
       double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
   if (memory > 0 && double(total) > memory)
-    doesNotFit(fmt::format("the {} ranks need {:.1f} GiB, this machine has "
-                           "{:.1f} GiB",
-                           plan.numRanks(), double(total) / (1 << 30),
+    doesNotFit(fmt::format("the {} ranks of this machine need {:.1f} GiB, it "
+                           "has {:.1f} GiB",
+                           ranksHere.size(), double(total) / (1 << 30),
                            memory / (1 << 30)));
 }
 

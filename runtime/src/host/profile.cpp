@@ -11,6 +11,8 @@
 
 #include "takt-rt/host/profile.h"
 
+#include "pack.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,6 +51,21 @@ void LayerSamples::closeStep() { close(/*update=*/true); }
 
 const std::vector<Nanos> &LayerSamples::of(int32_t layer, Phase phase) const {
   return samples[index(layer, phase)];
+}
+
+std::string LayerSamples::toBytes() const {
+  host::Packer packer;
+  for (const std::vector<Nanos> &some : samples)
+    packer.addAll(some);
+  return std::move(packer.bytes);
+}
+
+LayerSamples LayerSamples::fromBytes(size_t layers, const std::string &bytes) {
+  LayerSamples all(layers);
+  host::Unpacker unpacker(bytes);
+  for (std::vector<Nanos> &some : all.samples)
+    some = unpacker.takeAll<Nanos>();
+  return all;
 }
 
 static Nanos median(std::vector<Nanos> &values) {

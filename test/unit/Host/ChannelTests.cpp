@@ -12,7 +12,8 @@
 
 #include "takt-rt/core/error.h"
 #include "takt-rt/data/random.h"
-#include "takt-rt/host/channels.h"
+#include "takt-rt/transport/ring_all_reduce.h"
+#include "takt-rt/transport/threads.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@ namespace takt::rt {
 namespace {
 
 TEST(Mailbox, SendEndsOnlyWhenTaken) {
-  Mailbox box(nullptr, nullptr);
+  ThreadMailbox box(nullptr, nullptr);
   int32_t value = 7, taken = 0;
   Sending send(box, &value, 4);
   EXPECT_FALSE(send.poll());
@@ -38,7 +39,7 @@ TEST(Mailbox, SendEndsOnlyWhenTaken) {
 
 // Both ends agree on when the data began to move, whenever they notice.
 TEST(Mailbox, BothEndsSeeTheSameMove) {
-  Mailbox box(nullptr, nullptr);
+  ThreadMailbox box(nullptr, nullptr);
   int32_t value = 7, taken = 0;
   Sending send(box, &value, 4);
   EXPECT_FALSE(send.poll());
@@ -53,7 +54,7 @@ TEST(Mailbox, BothEndsSeeTheSameMove) {
 }
 
 TEST(Mailbox, ReceiveWaitsForTheOffer) {
-  Mailbox box(nullptr, nullptr);
+  ThreadMailbox box(nullptr, nullptr);
   int32_t value = 7, taken = 0;
   Receiving recv(box, &taken, 4, Take::Copy);
   EXPECT_FALSE(recv.poll());
@@ -65,7 +66,7 @@ TEST(Mailbox, ReceiveWaitsForTheOffer) {
 }
 
 TEST(Mailbox, MessagesPairInTheOrderTheyBegan) {
-  Mailbox box(nullptr, nullptr);
+  ThreadMailbox box(nullptr, nullptr);
   int32_t values[2] = {1, 2}, taken[2] = {};
   Sending first(box, &values[0], 4), second(box, &values[1], 4);
   Receiving early(box, &taken[0], 4, Take::Copy);
@@ -85,7 +86,7 @@ TEST(Mailbox, MessagesPairInTheOrderTheyBegan) {
 }
 
 TEST(Mailbox, SizesMustAgree) {
-  Mailbox box(nullptr, nullptr);
+  ThreadMailbox box(nullptr, nullptr);
   int32_t value[2] = {}, taken = 0;
   Sending send(box, value, 8);
   EXPECT_FALSE(send.poll());
@@ -117,7 +118,7 @@ TEST(Bell, WakesASleeper) {
 TEST(Bell, ManyMessagesThroughOneMailbox) {
   constexpr int32_t kMessages = 20000;
   Bell sender, receiver;
-  Mailbox box(&sender, &receiver);
+  ThreadMailbox box(&sender, &receiver);
   auto finish = [](auto &message, Bell &bell) {
     for (;;) {
       uint64_t seen = bell.rings();
@@ -155,7 +156,7 @@ std::vector<std::vector<float>> allReduce(int members, int64_t elements) {
   std::vector<std::unique_ptr<Mailbox>> boxes; // m to m + 1
   for (int m = 0; m < members; ++m)
     boxes.push_back(
-        std::make_unique<Mailbox>(&bells[m], &bells[(m + 1) % members]));
+        std::make_unique<ThreadMailbox>(&bells[m], &bells[(m + 1) % members]));
   std::vector<std::thread> threads;
   for (int m = 0; m < members; ++m)
     threads.emplace_back([&, m] {

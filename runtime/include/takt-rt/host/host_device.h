@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The device table of one rank that is a thread: an arena in main memory,
-// kernels on the rank's own thread, messages through an `Exchange`.
+// The device table of one rank: an arena in main memory, kernels on the rank's
+// own thread, messages through an `Exchange`, whatever carries them.
 //
 // A call is computed when the interpreter asks whether it is done, not when it
 // is begun. Between the two the interpreter visits the other lanes, so that
@@ -19,9 +19,10 @@
 #include "takt-rt/checkpoint/safetensors.h"
 #include "takt-rt/core/interpreter.h"
 #include "takt-rt/data/source.h"
-#include "takt-rt/host/channels.h"
 #include "takt-rt/host/kernels.h"
 #include "takt-rt/host/profile.h"
+#include "takt-rt/transport/exchange.h"
+#include "takt-rt/transport/ring_all_reduce.h"
 
 #include <chrono>
 #include <cstddef>
@@ -32,9 +33,9 @@
 namespace takt::rt {
 
 /// Throws `Error` (DoesNotFit) unless this machine can run the plan: a kernel
-/// the host lacks (the message names the layer), arenas beyond its memory,
-/// replicas without samples.
-void checkFitsHost(const Plan &plan);
+/// the host lacks (the message names the layer), arenas of `ranksHere` beyond
+/// its memory, replicas without samples.
+void checkFitsHost(const Plan &plan, const std::vector<int32_t> &ranksHere);
 
 class HostDevice final : public Device {
 public:
@@ -72,6 +73,10 @@ public:
   /// What a lane's instruction waits for: "rank 1 to take 4096 bytes"; empty
   /// when it waits for nobody.
   std::string waitingFor(int lane) const;
+
+  /// When to ask `done` again though no bell rings: a message is held up for an
+  /// emulated link. The end of time: never.
+  MoveTime wakeAt() const;
 
 private:
   using Clock = std::chrono::steady_clock;

@@ -32,6 +32,10 @@ public:
   void closeCall();
   void closeStep();
   const std::vector<Nanos> &of(int32_t layer, Phase phase) const;
+  /// All closed samples, for another process of the same plan; `fromBytes`
+  /// throws `Error` (Communication) for anything else.
+  std::string toBytes() const;
+  static LayerSamples fromBytes(size_t layers, const std::string &bytes);
 
 private:
   static constexpr size_t kPhases = 5;

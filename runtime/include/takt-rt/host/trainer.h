@@ -1,18 +1,22 @@
-//===- trainer.h - all ranks of a plan as threads ---------------*- C++ -*-===//
+//===- trainer.h - training from a plan -------------------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// Trains from a plan in one process: a thread a rank, kept over the steps, each
-// stepping the interpreter over its `HostDevice`.
+// Trains from a plan: a thread a rank of this process, kept over the steps,
+// each stepping the interpreter over its `HostDevice`. A process has all ranks,
+// or one of them and talks to the others through `Seats`; then all processes
+// call the same functions in the same order, and what concerns the whole run is
+// returned at rank 0.
 //
 // A step begins on all ranks at one moment and ends when the last is done. Its
 // loss is the sum over micro-batches in order, within one over the replicas in
 // order, in double. Whatever fails on a rank stops all ranks and is thrown by
-// `step`; a step in which no rank completes anything for `timeoutSeconds` ends
-// with `Error` (Timeout), which names what each rank is held up in.
+// `step`; a step in which no rank of this process completes anything for as
+// long as patience allows ends with `Error` (Timeout), which names what each
+// rank is held up in.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -22,18 +26,38 @@
 #include "takt-rt/core/plan.h"
 #include "takt-rt/data/source.h"
 #include "takt-rt/host/profile.h"
+#include "takt-rt/transport/patience.h"
+#include "takt-rt/transport/team.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace takt::rt {
 
+/// Which ranks this process has, and its ways to the others. All outlive the
+/// trainer.
+struct Seats {
+  std::vector<int32_t> ranks;     ///< ascending
+  std::vector<int32_t> nodeRanks; ///< whose memory is this machine's
+  Exchange *exchange = nullptr;
+  Team *team = nullptr;
+  const Interrupt *interrupt = nullptr;
+  Patience *patience = nullptr;
+};
+
 struct TrainerOptions {
+  /// Null: this process has all ranks.
+  const Seats *seats = nullptr;
   /// First values by global name; parameters not in it are drawn from the
   /// plan's seed. Null: all are drawn.
   const TensorMap *weights = nullptr;
-  double timeoutSeconds = 600;
+  double timeoutSeconds = 600; ///< without seats
+  /// Messages take no less time than over the links of the plan.
+  bool emulateLinks = false;
+  /// Asked on every process after its share of a step.
+  std::function<bool()> stopWanted;
   /// Steps that were done before: the first step is this one, counted from 0.
   int64_t firstStep = 0;
   /// Leave parameters at zero, for a caller that fills them through `state`.
@@ -44,10 +68,11 @@ struct TrainerOptions {
 };
 
 struct StepResult {
-  int64_t step = 0; ///< counted from 0, and from the first of earlier runs
-  double loss = 0;  ///< 0 when no role has a loss
-  Nanos time = 0;   ///< from the common start to the last rank's end
-  /// Of all ranks when tracing: by rank, in order of completion.
+  int64_t step = 0;  ///< counted from 0, and from the first of earlier runs
+  double loss = 0;   ///< 0 when no role has a loss
+  Nanos time = 0;    ///< from the common start to the last rank's end
+  bool stop = false; ///< a process wanted to stop; all processes agree on it
+  /// At rank 0, of all ranks when tracing: by rank, in order of completion.
   std::vector<Record> records;
 };
 
@@ -63,18 +88,18 @@ public:
   /// Runs the next step. After an error no further step can be run.
   StepResult step();
 
-  /// The first element of a weight or of optimizer state of a rank; not while a
-  /// step is under way.
+  /// The first element of a weight or of optimizer state of a rank of this
+  /// process; not while a step is under way.
   float *state(int32_t rank, const BufferRef &ref);
 
-  /// The parameters by global name.
+  /// The parameters by global name; at rank 0.
   TensorMap weights() const;
-  /// Summed gradients of the first step (with `keepGradients`).
+  /// Summed gradients of the first step (with `keepGradients`); at rank 0.
   TensorMap gradients() const;
 
   /// Turns the clocks around every kernel on or off.
   void setProfiling(bool on);
-  Profile profile() const;
+  Profile profile() const; ///< at rank 0
 
 private:
   class Impl;
