@@ -1,6 +1,7 @@
 """What the integration tests share: running the tools and reading losses."""
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -44,3 +45,10 @@ def largest_relative(a, b):
 
 def temporary_folder():
     return tempfile.TemporaryDirectory(prefix="takt-test-")
+
+
+def free_port():
+    """A port of this machine that nobody uses now."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]

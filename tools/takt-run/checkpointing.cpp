@@ -23,6 +23,7 @@
 #include <csignal>
 #include <filesystem>
 #include <iostream>
+#include <numeric>
 
 #include <unistd.h>
 
@@ -114,7 +115,8 @@ static std::string runWord() {
   return fmt::format("{:x}-{}", now / std::chrono::nanoseconds(1), getpid());
 }
 
-void Checkpointing::begin(rt::Trainer &trainer, const rt::Source &source) {
+void Checkpointing::begin(rt::Trainer &trainer, const rt::Source &source,
+                          const std::optional<CheckpointShare> &share) {
   data = source.describe();
   rt::StateMemory memory = [&trainer](int32_t rank, const rt::BufferRef &ref) {
     return trainer.state(rank, ref);
@@ -123,7 +125,9 @@ void Checkpointing::begin(rt::Trainer &trainer, const rt::Source &source) {
     const std::string &before = resumed->manifest.data;
     if (!before.empty() && !data.empty() && before != data)
       warn(fmt::format("the data was a {} and is a {}", before, data));
-    for (int32_t rank = 0; rank < plan.numRanks(); ++rank)
+    std::vector<int32_t> ranks(plan.numRanks());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    for (int32_t rank : share ? share->ranks : ranks)
       rt::loadRank(*resumed, plan, rank, memory);
   }
   if (options.checkpoint.empty())
@@ -134,10 +138,12 @@ void Checkpointing::begin(rt::Trainer &trainer, const rt::Source &source) {
   writing.folder = options.checkpoint;
   writing.keep = options.keep;
   writing.writer = "takt-run " TAKT_VERSION;
-  writing.run = runWord();
+  writing.run = share ? share->run : runWord();
+  if (share)
+    writing.ranks = share->ranks;
   writing.startStep = firstStep();
-  writer =
-      std::make_unique<rt::CheckpointWriter>(plan, writing, memory, gather);
+  writer = std::make_unique<rt::CheckpointWriter>(
+      plan, writing, memory, share ? *share->gather : gatherHere);
 }
 
 //===----------------------------------------------------------------------===//

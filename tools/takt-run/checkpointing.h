@@ -22,8 +22,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace takt::run {
+
+/// The part of a checkpoint that one process of several has.
+struct CheckpointShare {
+  std::vector<int32_t> ranks; ///< of this process
+  rt::Gather *gather;         ///< outlives the checkpoints
+  std::string run;            ///< the same word on all processes
+};
 
 class Checkpointing {
 public:
@@ -43,8 +51,9 @@ public:
   void prepare(rt::TrainerOptions &options) const;
 
   /// Loads the state, and takes the folder to save to. The trainer must outlive
-  /// what is saved.
-  void begin(rt::Trainer &trainer, const rt::Source &source);
+  /// what is saved. Without a share this process has all ranks.
+  void begin(rt::Trainer &trainer, const rt::Source &source,
+             const std::optional<CheckpointShare> &share);
 
   /// After a step, with the number of all steps done; saves when it is time,
   /// and always when the run ends with this step.
@@ -65,7 +74,7 @@ private:
   std::string planHash;
   std::optional<rt::Checkpoint> resumed;
   std::string data; ///< description of the source
-  rt::GatherHere gather;
+  rt::GatherHere gatherHere;
   std::unique_ptr<rt::CheckpointWriter> writer;
   std::string lastError;
 };

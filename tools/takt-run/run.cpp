@@ -12,6 +12,7 @@
 #include "run.h"
 
 #include "checkpointing.h"
+#include "member.h"
 #include "outputs.h"
 #include "report.h"
 #include "stop.h"
@@ -38,6 +39,7 @@ using rt::ExitCode;
 namespace {
 constexpr int64_t kSteps = 100;
 constexpr int64_t kProfileSteps = 20;
+constexpr double kTimeout = 600; // seconds, of ranks that are threads
 
 /// For runs without steps, which only move weights.
 class NoSource : public rt::Source {
@@ -66,24 +68,30 @@ std::unique_ptr<rt::Source> openSource(const RunOptions &options,
 class Run {
 public:
   explicit Run(const RunOptions &options);
-  void train();
+  /// Does everything; of several processes this one's part.
+  void run();
 
 private:
   bool wantsPictures() const {
     return !options.trace.empty() || !options.timeline.empty();
   }
+  /// This process reports and leaves the files.
+  bool isFirst() const { return !identity || identity->rank == 0; }
   bool prove() const;
+  void train();
   void dryRun();
   void load();
   void runSteps(rt::Trainer &trainer);
   void leaveFiles(rt::Trainer &trainer);
   void say(const std::string &text) const {
-    if (!options.quiet && !options.json)
+    if (!options.quiet && !options.json && isFirst())
       std::cout << text << std::flush;
   }
 
   const RunOptions &options;
   rt::Plan plan;
+  std::optional<rt::Identity> identity; ///< of one process of several
+  std::unique_ptr<Member> member;
   bool proven;
   rt::Simulation predicted;
   rt::TensorMap weights;
@@ -95,7 +103,8 @@ private:
 
 Run::Run(const RunOptions &options)
     : options(options),
-      plan(rt::readPlan(options.plan, rt::Reading::Structure)), proven(prove()),
+      plan(rt::readPlan(options.plan, rt::Reading::Structure)),
+      identity(identityFor(options, plan)), proven(prove()),
       checkpoints(options, plan,
                   [this](const std::string &text) { say(text); }) {
   steps =
@@ -141,6 +150,8 @@ void Run::dryRun() {
     throw Error("this takt-run was built without cuda: '--dry-run=host' is "
                 "what it can do",
                 ExitCode::DoesNotFit);
+  if (!isFirst())
+    return;
   Report report(plan, predicted.makespan);
   if (options.json)
     std::cout << report.json();
@@ -151,8 +162,27 @@ void Run::dryRun() {
   writePictures(options, plan, runs);
 }
 
+/// Training, and what becomes of the other processes when it fails.
+void Run::run() {
+  if (!identity || !options.dryRun.empty())
+    return train();
+  member = std::make_unique<Member>(options, plan, *identity,
+                                    checkpoints.firstStep());
+  try {
+    train();
+    member->leave();
+  } catch (const Error &error) {
+    member->fail(error);
+  } catch (const std::bad_alloc &) {
+    member->fail(Error("out of memory", ExitCode::DoesNotFit));
+  } catch (const std::exception &error) {
+    member->fail(Error(error.what(), ExitCode::Internal));
+  }
+}
+
 void Run::train() {
-  checkOutputs(options);
+  if (isFirst())
+    checkOutputs(options);
   // A plan that cannot run to its end has no predicted time.
   if (proven)
     predicted = rt::simulate(plan);
@@ -164,13 +194,20 @@ void Run::train() {
       checkpoints.place(openSource(options, plan, steps - stepsDone));
   rt::TrainerOptions trainerOptions;
   trainerOptions.weights = options.loadWeights.empty() ? nullptr : &weights;
-  trainerOptions.timeoutSeconds = options.timeoutSeconds;
+  trainerOptions.timeoutSeconds = options.timeoutSeconds.value_or(kTimeout);
+  trainerOptions.emulateLinks = options.emulateLinks;
+  trainerOptions.stopWanted = StopOnSignal::wanted;
   trainerOptions.trace = wantsPictures();
   trainerOptions.keepGradients = !options.dumpGradients.empty();
   checkpoints.prepare(trainerOptions);
+  if (member) {
+    member->connect(plan, predicted.makespan);
+    trainerOptions.seats = &member->seats();
+  }
   rt::Trainer trainer(plan, *source, trainerOptions);
   weights.clear();
-  checkpoints.begin(trainer, *source);
+  checkpoints.begin(trainer, *source,
+                    member ? std::optional(member->share()) : std::nullopt);
   runSteps(trainer);
   leaveFiles(trainer);
   checkpoints.finish();
@@ -180,7 +217,7 @@ void Run::train() {
 void Run::runSteps(rt::Trainer &trainer) {
   const int64_t first = stepsDone;
   Report report(plan, predicted.makespan, first);
-  LossLog log(options.logLosses);
+  LossLog log(isFirst() ? options.logLosses : "");
   if (first > 0 && first >= steps)
     say(fmt::format("the checkpoint is of step {}: up to step {} there is "
                     "nothing to do\n",
@@ -193,32 +230,42 @@ void Run::runSteps(rt::Trainer &trainer) {
       trainer.setProfiling(true);
     rt::StepResult result = trainer.step();
     ++stepsDone;
-    // Asked once: the step that is found to be the last one saves its state.
-    stopped = StopOnSignal::wanted();
+    stopped = result.stop;
     report.add(result);
     log.add(result.loss);
     say(report.lastLine());
-    if (stepsDone == first + 1 && !options.dumpGradients.empty())
-      rt::writeSafetensors(options.dumpGradients, trainer.gradients(),
-                           {{"content", "gradients of step 1"}});
+    if (stepsDone == first + 1 && !options.dumpGradients.empty()) {
+      rt::TensorMap gradients = trainer.gradients();
+      if (isFirst())
+        rt::writeSafetensors(options.dumpGradients, gradients,
+                             {{"content", "gradients of step 1"}});
+    }
     if (wantsPictures())
       typical.add(std::move(result));
     checkpoints.stepDone(stepsDone, stopped || stepsDone == steps);
   }
-  if (stopped)
+  if (stopped && isFirst())
     std::cerr << "takt-run: stopped by a signal after the step under way\n";
   say(report.closing());
-  if (options.json)
+  if (options.json && isFirst())
     std::cout << report.json();
 }
 
 void Run::leaveFiles(rt::Trainer &trainer) {
+  rt::TensorMap last;
+  rt::Profile profile;
+  if (!options.saveWeights.empty())
+    last = trainer.weights();
+  if (!options.profile.empty())
+    profile = trainer.profile();
+  if (!isFirst())
+    return;
   if (!options.saveWeights.empty())
     rt::writeSafetensors(
-        options.saveWeights, trainer.weights(),
+        options.saveWeights, last,
         {{"model", plan.model}, {"steps", std::to_string(stepsDone)}});
   if (!options.profile.empty())
-    rt::writeFile(options.profile, rt::formatProfile(plan, trainer.profile()));
+    rt::writeFile(options.profile, rt::formatProfile(plan, profile));
   rt::Runs runs;
   runs.predicted = std::move(predicted.records);
   runs.measured = typical.records();
@@ -226,6 +273,6 @@ void Run::leaveFiles(rt::Trainer &trainer) {
 }
 } // namespace
 
-void run(const RunOptions &options) { Run(options).train(); }
+void run(const RunOptions &options) { Run(options).run(); }
 
 } // namespace takt::run

@@ -10,6 +10,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "takt-rt/bootstrap/identity.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,12 +19,19 @@
 namespace takt::run {
 
 struct RunOptions {
-  std::string plan;             ///< path; "-" is standard input
-  std::optional<int64_t> steps; ///< default 100; 20 with `profile`
-  std::string data;             ///< text file
-  bool synthetic = false;       ///< random samples, whatever the model
-  std::optional<uint64_t> seed; ///< instead of the plan's
-  double timeoutSeconds = 600;
+  std::string plan;                 ///< path; "-" is standard input
+  std::optional<int64_t> steps;     ///< default 100; 20 with `profile`
+  std::string data;                 ///< text file
+  bool synthetic = false;           ///< random samples, whatever the model
+  std::optional<uint64_t> seed;     ///< instead of the plan's
+  bool threads = false;             ///< all ranks here, whatever started this
+  std::optional<int32_t> processes; ///< to start
+  rt::IdentityFlags identity;
+  std::string transport = "auto"; ///< "shm", "tcp"
+  bool emulateLinks = false;
+  std::optional<double> timeoutSeconds;
+  double timeoutFactor = 20, timeoutFloor = 30; ///< of processes
+  double startTimeout = 300;                    ///< until all have come
   bool unproven = false; ///< run even a plan whose proof fails
   std::string dryRun;    ///< "", "host", "cuda"
   std::string loadWeights, saveWeights, dumpGradients;

@@ -6,11 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // takt-run PLAN [--data FILE] [--steps N] ...    train from a plan
+// takt-run PLAN -n N ...                         the same, a process a rank
 //
 //===----------------------------------------------------------------------===//
 
+#include "launch.h"
 #include "run.h"
 
+#include "takt-rt/bootstrap/environment.h"
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/plan.h"
 
@@ -51,13 +54,67 @@ std::string wholeNumber(const std::string &text) {
   return "";
 }
 
-void addOptions(CLI::App &app, run::RunOptions &options, bool &threads,
-                std::string &format) {
+void printEnvironment() {
+  for (const rt::VariableInfo &variable : rt::environmentTable())
+    std::cout << fmt::format("{:<30} {}\n", variable.name, variable.meaning);
+  throw CLI::Success();
+}
+
+/// Everything about ranks that are processes.
+void addProcessOptions(CLI::App &app, run::RunOptions &options) {
+  CLI::Option *threads =
+      app.add_flag("--threads", options.threads,
+                   "run the ranks as threads of this process (the default "
+                   "when nothing else started it as a rank)");
+  app.add_option("-n,--processes", options.processes,
+                 "start this many processes, one a rank")
+      ->check(CLI::Range(1, 1 << 20))
+      ->excludes(threads);
+  app.add_flag_callback("--env", printEnvironment,
+                        "print the environment variables that are read")
+      ->trigger_on_parse();
+  app.add_option("--rank", options.identity.rank,
+                 "rank of this process, before what the environment says")
+      ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--world-size", options.identity.world, "number of processes")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--node", options.identity.node,
+                 "number of this node; ranks of one node share memory")
+      ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--launcher", options.identity.launcher,
+                 "whose variables say the rank")
+      ->check(CLI::IsMember({"auto", "takt", "torchrun", "openmpi", "mpich",
+                             "slurm", "kubernetes", "none"}))
+      ->default_str("auto");
+  app.add_option("--rendezvous", options.identity.rendezvous,
+                 "where processes meet: HOST:PORT at rank 0, or file:/FOLDER");
+  app.add_option("--transport", options.transport,
+                 "messages by shared memory, TCP, or as it fits")
+      ->check(CLI::IsMember({"auto", "shm", "tcp"}))
+      ->default_str("auto");
+  app.add_option("--start-timeout", options.startTimeout,
+                 "seconds until all processes must have come")
+      ->check(CLI::Range(1e-3, 1e9))
+      ->check(finite)
+      ->default_str("300");
+  app.add_option("--timeout-factor", options.timeoutFactor,
+                 "processes without --timeout: steps without progress that end "
+                 "the run ...")
+      ->check(CLI::Range(1.0, 1e9))
+      ->check(finite)
+      ->default_str("20");
+  app.add_option("--timeout-floor", options.timeoutFloor,
+                 "... but not before so many seconds")
+      ->check(CLI::Range(1e-3, 1e9))
+      ->check(finite)
+      ->default_str("30");
+}
+
+void addOptions(CLI::App &app, run::RunOptions &options, std::string &format) {
   app.add_option("plan", options.plan,
                  "plan written by taktc, - for standard input")
       ->required();
-  app.add_flag("--threads", threads,
-               "run the ranks as threads of this process (the default)");
+  addProcessOptions(app, options);
   CLI::Option *data =
       app.add_option("--data", options.data, "text to learn from");
   app.add_flag("--synthetic", options.synthetic,
@@ -105,7 +162,9 @@ void addOptions(CLI::App &app, run::RunOptions &options, bool &threads,
                  "seconds without any progress that end the run")
       ->check(CLI::Range(1e-3, 1e9))
       ->check(finite)
-      ->default_str("600");
+      ->default_str("600 with threads");
+  app.add_flag("--emulate-links", options.emulateLinks,
+               "no message arrives before its link of the plan could bring it");
   app.add_flag(
       "--unproven", options.unproven,
       "run a plan even if its proof fails; it may hang or train wrong");
@@ -128,13 +187,13 @@ int main(int argc, char **argv) {
   CLI::App app("Takt: trains from an execution plan on this machine",
                "takt-run");
   app.set_version_flag("--version", versionText());
-  app.footer("Exit codes: 0 done, 1 bad input, 2 wrong usage, 10 the plan does "
-             "not fit\nthis machine, 11 communication failed, 12 timeout, 70 "
-             "internal error.");
+  app.footer("Environment variables: takt-run --env\n"
+             "Exit codes: 0 done, 1 bad input, 2 wrong usage, 10 the plan does "
+             "not fit\nthis machine, 11 communication failed, 12 timeout, 13 a "
+             "peer failed,\n70 internal error.");
   run::RunOptions options;
-  bool threads = false;
   std::string format = "text";
-  addOptions(app, options, threads, format);
+  addOptions(app, options, format);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &success) {
@@ -145,6 +204,11 @@ int main(int argc, char **argv) {
   }
   options.json = format == "json";
   try {
+    rt::Environment environment = rt::Environment::ofThisProcess();
+    // A child that '-n' started has its parent's arguments.
+    if (options.processes && environment.text("TAKT_STORE") != "launcher" &&
+        options.dryRun.empty())
+      return run::launch(options, argv);
     run::run(options);
     return int(ExitCode::Done);
   } catch (const rt::Error &error) {

@@ -1,0 +1,318 @@
+//===- launch.cpp - starting the processes of a run -----------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// One loop over pipes and a signalfd. Children have process groups of their
+// own, so that Ctrl-C reaches them once, through this process.
+//
+//===----------------------------------------------------------------------===//
+
+#include "launch.h"
+
+#include "takt-rt/bootstrap/store.h"
+#include "takt-rt/core/error.h"
+#include "takt-rt/core/file.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <iostream>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace takt::run {
+
+using rt::Error;
+using rt::ExitCode;
+
+namespace {
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+/// Seconds in which the others end by themselves once one has failed, and in
+/// which they then obey SIGTERM.
+constexpr double kGrace = 10;
+
+/// Passes the lines of a pipe on, with the rank before each.
+class Lines {
+public:
+  Lines(int fd, int rank, std::ostream &to) : fd(fd), rank(rank), to(&to) {}
+
+  int descriptor() const { return fd; }
+  bool isOpen() const { return fd >= 0; }
+  void pass() {
+    char buffer[4096];
+    ssize_t got = 0;
+    while ((got = read(fd, buffer, sizeof(buffer))) > 0) {
+      text.append(buffer, size_t(got));
+      writeLines();
+    }
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+      return;
+    if (!text.empty())
+      text += '\n';
+    writeLines();
+    close(fd);
+    fd = -1;
+  }
+
+private:
+  void writeLines() {
+    constexpr size_t kLongest = 1 << 16;
+    if (text.size() > kLongest && text.find('\n') == std::string::npos)
+      text += '\n';
+    size_t begin = 0;
+    for (size_t end; (end = text.find('\n', begin)) != std::string::npos;
+         begin = end + 1)
+      *to << fmt::format("[{}] {}\n", rank, text.substr(begin, end - begin));
+    text.erase(0, begin);
+    if (begin > 0)
+      *to << std::flush;
+  }
+
+  int fd;
+  int rank;
+  std::ostream *to;
+  std::string text;
+};
+
+class Launcher {
+public:
+  Launcher(const RunOptions &options, char **arguments);
+  ~Launcher();
+  int run();
+
+private:
+  void start(int rank);
+  void becomeChild(int rank, int out, int err);
+  void look();
+  void handleSignals();
+  void reap();
+  void ended(int rank, int status);
+  void endOthers();
+  void signalAll(int signal);
+  int exitCode() const;
+
+  const RunOptions &options;
+  char **arguments;
+  int count;
+  std::string token;
+  std::unique_ptr<rt::StoreServer> server;
+  sigset_t oldMask{};
+  int signals = -1;
+  std::vector<pid_t> children; ///< by rank; 0 once ended
+  std::vector<Lines> pipes;
+  int alive = 0;
+  int firstCode = 0; ///< of the child that failed first
+  bool failed = false, termSent = false, killSent = false;
+  rt::Deadline nextMeasure;
+};
+
+Launcher::Launcher(const RunOptions &options, char **arguments)
+    : options(options), arguments(arguments), count(*options.processes),
+      token(rt::hex(rt::randomDigest())) {
+  if (options.plan == "-")
+    throw Error("with '-n' the plan cannot come from standard input: name a "
+                "file",
+                ExitCode::Usage);
+  rt::Plan plan = rt::readPlan(options.plan, rt::Reading::Structure);
+  if (plan.numRanks() != count)
+    throw Error(fmt::format("the plan has {} ranks and '-n' asks for {} "
+                            "processes",
+                            plan.numRanks(), count),
+                ExitCode::DoesNotFit);
+  // Before the server's thread starts, which must not get them.
+  sigset_t mask;
+  sigemptyset(&mask);
+  for (int signal : kSignals)
+    sigaddset(&mask, signal);
+  sigprocmask(SIG_BLOCK, &mask, &oldMask);
+  signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+  server =
+      std::make_unique<rt::StoreServer>(rt::Socket::listenOn({"127.0.0.1", 0}),
+                                        token, [](const std::string &line) {
+                                          std::cerr << "takt-run: " << line
+                                                    << std::endl;
+                                        });
+}
+
+Launcher::~Launcher() {
+  signalAll(SIGKILL);
+  if (signals >= 0)
+    close(signals);
+  sigprocmask(SIG_SETMASK, &oldMask, nullptr);
+}
+
+void Launcher::signalAll(int signal) {
+  for (pid_t child : children)
+    if (child > 0)
+      kill(-child, signal);
+}
+
+//===----------------------------------------------------------------------===//
+// Children
+//===----------------------------------------------------------------------===//
+
+void Launcher::becomeChild(int rank, int out, int err) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  sigprocmask(SIG_SETMASK, &oldMask, nullptr);
+  int null = open("/dev/null", O_RDONLY);
+  dup2(null, STDIN_FILENO);
+  if (out >= 0)
+    dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  auto set = [](const char *name, const std::string &value) {
+    setenv(name, value.c_str(), 1);
+  };
+  set("TAKT_RANK", std::to_string(rank));
+  set("TAKT_WORLD_SIZE", std::to_string(count));
+  set("TAKT_LOCAL_RANK", std::to_string(rank));
+  set("TAKT_LOCAL_WORLD_SIZE", std::to_string(count));
+  set("TAKT_NODE", "0");
+  set("TAKT_LAUNCHER", "takt");
+  set("TAKT_STORE", "launcher");
+  set("TAKT_TOKEN", token);
+  set("TAKT_RENDEZVOUS", fmt::format("127.0.0.1:{}", server->port()));
+  execv("/proc/self/exe", arguments);
+  std::cerr << fmt::format("cannot start '/proc/self/exe': {}\n",
+                           std::strerror(errno));
+  _exit(int(ExitCode::Internal));
+}
+
+void Launcher::start(int rank) {
+  int out[2] = {-1, -1}, err[2];
+  // Standard output of rank 0 is the run's own: a report, or losses, that
+  // another program may read.
+  if ((rank != 0 && pipe2(out, O_CLOEXEC) != 0) || pipe2(err, O_CLOEXEC) != 0)
+    throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)),
+                ExitCode::DoesNotFit);
+  pid_t child = fork();
+  if (child == 0)
+    becomeChild(rank, out[1], err[1]);
+  if (child < 0)
+    throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)),
+                ExitCode::DoesNotFit);
+  setpgid(child, child); // also by the child: whoever is first
+  children.push_back(child);
+  ++alive;
+  for (const auto &[ends, to] :
+       {std::pair(out, &std::cout), std::pair(err, &std::cerr)}) {
+    if (ends[0] < 0)
+      continue;
+    close(ends[1]);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    pipes.emplace_back(ends[0], rank, *to);
+  }
+}
+
+void Launcher::reap() {
+  int status = 0;
+  for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
+    for (int rank = 0; rank < int(children.size()); ++rank)
+      if (children[rank] == child) {
+        children[rank] = 0;
+        --alive;
+        ended(rank, status);
+      }
+}
+
+void Launcher::ended(int rank, int status) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return;
+  std::string what =
+      fmt::format("its process ended with code {}", WEXITSTATUS(status));
+  int code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) {
+    code = int(ExitCode::PeerFailed);
+    what = fmt::format("its process was killed by signal {} ({})",
+                       WTERMSIG(status), strsignal(WTERMSIG(status)));
+    std::cerr << fmt::format("takt-run: error: rank {}: {}\n", rank, what)
+              << std::flush;
+  }
+  server->setFirst(rt::kAbortKey, rt::Abort{rank, code, what}.text());
+  if (failed)
+    return;
+  failed = true;
+  firstCode = code;
+  nextMeasure = rt::deadlineIn(kGrace);
+}
+
+/// Once one has failed the others end by themselves, or are ended.
+void Launcher::endOthers() {
+  if (!failed || alive == 0 || std::chrono::steady_clock::now() < nextMeasure ||
+      killSent)
+    return;
+  std::vector<int32_t> left;
+  for (int rank = 0; rank < int(children.size()); ++rank)
+    if (children[rank] > 0)
+      left.push_back(rank);
+  std::cerr << fmt::format("takt-run: {} did not end: {}\n", rt::rankList(left),
+                           termSent ? "killed" : "sent SIGTERM")
+            << std::flush;
+  signalAll(termSent ? SIGKILL : SIGTERM);
+  killSent = termSent;
+  termSent = true;
+  nextMeasure = rt::deadlineIn(kGrace);
+}
+
+//===----------------------------------------------------------------------===//
+// The loop
+//===----------------------------------------------------------------------===//
+
+void Launcher::handleSignals() {
+  signalfd_siginfo info{};
+  while (read(signals, &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGCHLD)
+      reap();
+    else
+      signalAll(int(info.ssi_signo));
+  }
+}
+
+void Launcher::look() {
+  constexpr int kLook = 200; // milliseconds
+  std::vector<pollfd> waits{{signals, POLLIN, 0}};
+  for (const Lines &pipe : pipes)
+    waits.push_back({pipe.descriptor(), POLLIN, 0});
+  poll(waits.data(), waits.size(), kLook);
+  for (size_t i = 0; i < pipes.size(); ++i)
+    if (pipes[i].isOpen() && waits[i + 1].revents != 0)
+      pipes[i].pass();
+  handleSignals();
+  endOthers();
+}
+
+int Launcher::run() {
+  for (int rank = 0; rank < count; ++rank)
+    start(rank);
+  while (alive > 0)
+    look();
+  for (Lines &pipe : pipes)
+    if (pipe.isOpen())
+      pipe.pass();
+  return exitCode();
+}
+
+int Launcher::exitCode() const {
+  if (!failed)
+    return int(ExitCode::Done);
+  if (auto text = server->get(rt::kAbortKey))
+    if (auto abort = rt::Abort::parse(*text))
+      return abort->code;
+  return firstCode;
+}
+} // namespace
+
+int launch(const RunOptions &options, char **arguments) {
+  return Launcher(options, arguments).run();
+}
+
+} // namespace takt::run

@@ -1,0 +1,141 @@
+//===- member.cpp - one process of a run ----------------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Which failure a process ends with: its own, or that of the rank that failed
+// first.
+//
+//===----------------------------------------------------------------------===//
+
+#include "member.h"
+
+#include "takt-rt/core/file.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <numeric>
+#include <unistd.h>
+
+namespace takt::run {
+
+using rt::Error;
+using rt::ExitCode;
+
+std::optional<rt::Identity> identityFor(const RunOptions &options,
+                                        const rt::Plan &plan) {
+  if (options.threads)
+    return std::nullopt;
+  std::optional<rt::Identity> identity = rt::identify(
+      rt::Environment::ofThisProcess(), options.identity, plan.numRanks());
+  if (identity && identity->world != plan.numRanks())
+    throw Error(fmt::format("the plan has {} ranks, and there are {} processes "
+                            "by {}",
+                            plan.numRanks(), identity->world, identity->source),
+                ExitCode::DoesNotFit);
+  // A plan of one rank needs nobody.
+  return identity && identity->world > 1 ? identity : std::nullopt;
+}
+
+/// What went wrong on another rank, as this one says it.
+static Error asPeer(const rt::Abort &abort) {
+  std::string first = abort.what.substr(0, abort.what.find('\n'));
+  return Error(abort.rank < 0
+                   ? first
+                   : fmt::format("rank {} failed: {}", abort.rank, first),
+               ExitCode::PeerFailed);
+}
+
+static rt::SessionOptions sessionOptions(const RunOptions &options,
+                                         const rt::Plan &plan,
+                                         int64_t firstStep) {
+  rt::SessionOptions session;
+  session.planHash = rt::planHashText(rt::planHash(plan));
+  session.start = fmt::format("step-{}", firstStep);
+  session.version = TAKT_VERSION;
+  session.startSeconds = options.startTimeout;
+  session.log = [](const std::string &line) {
+    std::cerr << "takt-run: " << line << std::endl;
+  };
+  return session;
+}
+
+Member::Member(const RunOptions &options, const rt::Plan &plan,
+               const rt::Identity &identity, int64_t firstStep)
+    : options(options), identity(identity),
+      session(identity, sessionOptions(options, plan, firstStep)),
+      gather(session) {
+  constexpr double kGrace = 20; // seconds for a call that computes to end
+  session.watch(
+      [this](const rt::Abort &abort) {
+        interrupt.raise(asPeer(abort));
+        if (connected.exchange)
+          connected.exchange->ringAll();
+      },
+      kGrace,
+      [](const rt::Abort &abort) {
+        std::cerr << fmt::format("takt-run: error: {}; this rank did not end "
+                                 "in time\n",
+                                 asPeer(abort).what());
+        _exit(int(ExitCode::PeerFailed));
+      });
+}
+
+void Member::connect(const rt::Plan &plan, rt::Nanos predictedStep) {
+  rt::TransportKind kind =
+      options.transport == "shm"   ? rt::TransportKind::SharedMemory
+      : options.transport == "tcp" ? rt::TransportKind::Tcp
+                                   : rt::TransportKind::Auto;
+  connected = rt::connectProcesses(plan, session, kind);
+  patience = options.timeoutSeconds
+                 ? std::make_unique<rt::Patience>(*options.timeoutSeconds)
+                 : std::make_unique<rt::Patience>(options.timeoutFloor,
+                                                  options.timeoutFactor,
+                                                  predictedStep);
+  team = std::make_unique<rt::TeamOfMany>(
+      *connected.exchange, identity.rank, identity.world, interrupt,
+      [this] { return patience->seconds(); });
+  theSeats.ranks = {identity.rank};
+  theSeats.nodeRanks = session.nodeRanks();
+  theSeats.exchange = connected.exchange.get();
+  theSeats.team = team.get();
+  theSeats.interrupt = &interrupt;
+  theSeats.patience = patience.get();
+  if (identity.rank == 0 && !options.quiet)
+    std::cerr << fmt::format("takt-run: rank 0 of {} by {}, met at {}, "
+                             "messages by {}\n",
+                             identity.world, identity.source,
+                             identity.rendezvous, connected.summary);
+}
+
+CheckpointShare Member::share() {
+  // The first to come draws the word.
+  std::string word = session.store().setFirst(
+      "run", rt::hex(rt::randomDigest()).substr(0, 16));
+  return {{identity.rank}, &gather, word};
+}
+
+std::vector<std::string> GatherInStore::gather(const std::string &topic,
+                                               const std::string &report) {
+  constexpr double kPatience = 600; // seconds, of disks
+  std::string prefix = "gather/" + topic;
+  session.store().set(fmt::format("{}/{}", prefix, session.rank()), report);
+  if (!commits())
+    return {};
+  std::vector<int32_t> all(session.size());
+  std::iota(all.begin(), all.end(), 0);
+  return rt::waitForAll(session.store(), prefix, all, rt::deadlineIn(kPatience),
+                        topic);
+}
+
+void Member::fail(const Error &error) {
+  rt::Abort first = session.fail(error);
+  if (first.rank == identity.rank)
+    throw error;
+  throw asPeer(first);
+}
+
+} // namespace takt::run

@@ -1,0 +1,72 @@
+//===- member.h - one process of a run --------------------------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// What a process of several adds to a run: it meets the others, exchanges
+// messages with them, and ends with them.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "checkpointing.h"
+#include "run.h"
+
+#include "takt-rt/bootstrap/session.h"
+#include "takt-rt/core/plan.h"
+#include "takt-rt/host/trainer.h"
+#include "takt-rt/transport/processes.h"
+
+namespace takt::run {
+
+/// Which rank this process is; nothing when it has all.
+std::optional<rt::Identity> identityFor(const RunOptions &options,
+                                        const rt::Plan &plan);
+
+/// Processes of a run report to rank 0 through their store.
+class GatherInStore final : public rt::Gather {
+public:
+  explicit GatherInStore(rt::Session &session) : session(session) {}
+  bool commits() const override { return session.rank() == 0; }
+  std::vector<std::string> gather(const std::string &topic,
+                                  const std::string &report) override;
+
+private:
+  rt::Session &session;
+};
+
+class Member {
+public:
+  /// Meets the others; returns when all are there and begin at the same step.
+  /// Throws `rt::Error`.
+  Member(const RunOptions &options, const rt::Plan &plan,
+         const rt::Identity &identity, int64_t firstStep);
+
+  /// Connects to the ranks that the plan exchanges messages with.
+  /// `predictedStep`: 0 when not known.
+  void connect(const rt::Plan &plan, rt::Nanos predictedStep);
+  const rt::Seats &seats() const { return theSeats; }
+  /// What this process has of checkpoints; after `connect`.
+  CheckpointShare share();
+
+  /// The last word of a process that fails: tells the others, and throws the
+  /// error that the process ends with.
+  [[noreturn]] void fail(const rt::Error &error);
+  /// The end in order.
+  void leave() { session.leave(); }
+
+private:
+  const RunOptions &options;
+  rt::Identity identity;
+  rt::Session session;
+  GatherInStore gather;
+  rt::ProcessExchange connected;
+  rt::Interrupt interrupt;
+  std::unique_ptr<rt::Patience> patience;
+  std::unique_ptr<rt::Team> team;
+  rt::Seats theSeats;
+};
+
+} // namespace takt::run
