@@ -24,6 +24,11 @@ namespace takt::rt {
 /// Sizes stay below this, so that sums of a few of them cannot overflow.
 constexpr Bytes kMostBytes = Bytes(1) << 56;
 
+/// An instruction that a fault is about; all three are in range.
+struct FaultPlace {
+  size_t role = 0, lane = 0, instr = 0;
+};
+
 class Faults {
 public:
   template <typename... Args>
@@ -33,7 +38,13 @@ public:
       list.push_back(where + fmt::format(text, std::forward<Args>(args)...));
   }
   bool full() const { return list.size() >= 50; }
+  /// Names an instruction for the report; those of the first fault are kept.
+  void blame(FaultPlace place) {
+    if (list.size() <= 1)
+      places.push_back(place);
+  }
   std::vector<std::string> list;
+  std::vector<FaultPlace> places;
 };
 
 /// The name in single quotes, shortened, with anything unprintable replaced.
@@ -46,6 +57,9 @@ bool isText(const std::string &text);
 /// `plan` has passed the checks of its training, channels and groups.
 void checkRole(const Plan &plan, size_t index, Faults &faults);
 void checkLanes(const Plan &plan, size_t index, Faults &faults);
+
+/// `checkStructure` with the instructions that the first fault is about.
+Faults findFaults(const Plan &plan);
 
 /// Throws `Error(BadInput)` with the first fault and the number of the others.
 void requireSound(const Plan &plan, const std::string &name);

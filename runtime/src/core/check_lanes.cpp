@@ -30,28 +30,34 @@ public:
 
 private:
   void checkInstr(size_t lane, size_t at);
-  void checkTarget(size_t lane, const Instr &instr, const std::string &at);
+  void checkTarget(size_t lane, size_t number, const std::string &at);
 
   const Plan &plan;
   const Role &role;
   size_t index;
   Faults &faults;
   std::string where;
-  /// The lane that gives the messages of a (kind, target) their order.
-  std::map<std::pair<InstrKind, uint16_t>, size_t> laneOf;
+  /// The first use of a (kind, target), whose lane gives its messages their
+  /// order.
+  std::map<std::pair<InstrKind, uint16_t>, FaultPlace> firstUse;
 };
 
-void LaneChecker::checkTarget(size_t lane, const Instr &instr,
+void LaneChecker::checkTarget(size_t lane, size_t number,
                               const std::string &at) {
+  const Instr &instr = role.lanes[lane].instrs[number];
   auto hasEndpoint = [&](const std::vector<Endpoint> &ends) {
     return findEndpoint(ends, instr.target) != nullptr;
   };
   // Messages of a channel are matched in order, so one lane must give it.
   auto checkOneLane = [&](const char *what) {
-    auto entry = laneOf.insert({{instr.kind, instr.target}, lane}).first;
-    if (entry->second != lane)
-      faults.add(at, "this {} is also used from lane {}", what,
-                 quoted(role.lanes[entry->second].name));
+    const FaultPlace &first =
+        firstUse.insert({{instr.kind, instr.target}, {index, lane, number}})
+            .first->second;
+    if (first.lane == lane)
+      return;
+    faults.add(at, "this {} is also used from lane {}", what,
+               quoted(role.lanes[first.lane].name));
+    faults.blame(first);
   };
   switch (instr.kind) {
   case InstrKind::Call:
@@ -93,7 +99,7 @@ void LaneChecker::checkInstr(size_t lane, size_t at) {
   if (instr.microBatch < -1 || instr.microBatch >= plan.training.microBatches)
     faults.add(place(), "no micro-batch {}", instr.microBatch);
   size_t before = faults.list.size();
-  checkTarget(lane, instr, "");
+  checkTarget(lane, at, "");
   if (faults.list.size() > before)
     faults.list.back() = place() + faults.list.back();
 
@@ -130,8 +136,12 @@ void LaneChecker::run() {
     if (!code.order.empty() && code.order.size() != code.instrs.size())
       faults.add(where, "lane {} has {} places of order for {} instructions",
                  quoted(code.name), code.order.size(), code.instrs.size());
-    for (size_t i = 0; i < code.instrs.size() && !faults.full(); ++i)
+    for (size_t i = 0; i < code.instrs.size() && !faults.full(); ++i) {
+      size_t before = faults.list.size();
       checkInstr(lane, i);
+      if (faults.list.size() > before)
+        faults.blame({index, lane, i});
+    }
   }
 }
 

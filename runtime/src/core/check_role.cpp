@@ -70,6 +70,7 @@ private:
   void checkParams();
   void checkUse(const RoleParam &use);
   void checkLossPool();
+  void blameLosses(const Pool &loss);
 
   const Plan &plan;
   const Role &role;
@@ -323,8 +324,30 @@ void RoleChecker::checkLossPool() {
   bool hasSlots =
       plan.training.microBatches == 1 ||
       slots.size() == static_cast<size_t>(plan.training.microBatches);
-  if (loss->slotBytes < 4 || !hasSlots)
-    faults.add(where, "the loss pool has no slot for each micro-batch");
+  if (loss->slotBytes >= 4 && hasSlots)
+    return;
+  faults.add(where, "the loss pool has no slot for each micro-batch");
+  blameLosses(*loss);
+}
+
+/// The forward calls of the first two micro-batches that share a slot.
+void RoleChecker::blameLosses(const Pool &loss) {
+  std::map<uint16_t, size_t> first;
+  size_t one = 0, other = 0;
+  for (size_t m = 0; m < loss.slotOf.size() && other == 0; ++m) {
+    one = first.insert({loss.slotOf[m], m}).first->second;
+    other = one < m ? m : 0;
+  }
+  for (size_t lane = 0; other > 0 && lane < role.lanes.size(); ++lane)
+    for (size_t i = 0; i < role.lanes[lane].instrs.size(); ++i) {
+      const Instr &instr = role.lanes[lane].instrs[i];
+      bool calls = instr.kind == InstrKind::Call && instr.microBatch >= 0 &&
+                   instr.target < role.procedures.size();
+      auto m = static_cast<size_t>(instr.microBatch);
+      if (calls && (m == one || m == other) &&
+          role.procedures[instr.target].phase == Phase::Forward)
+        faults.blame({index, lane, i});
+    }
 }
 
 } // namespace

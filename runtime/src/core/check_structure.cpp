@@ -315,7 +315,7 @@ void checkTotalTime(const Plan &plan, Faults &faults) {
 
 } // namespace
 
-std::vector<std::string> checkStructure(const Plan &plan) {
+Faults findFaults(const Plan &plan) {
   Faults faults;
   checkAllNames(plan, faults);
   checkTraining(plan.training, faults);
@@ -331,7 +331,11 @@ std::vector<std::string> checkStructure(const Plan &plan) {
       checkRole(plan, i, faults);
   if (faults.list.empty())
     checkTotalTime(plan, faults);
-  return faults.list;
+  return faults;
+}
+
+std::vector<std::string> checkStructure(const Plan &plan) {
+  return findFaults(plan).list;
 }
 
 void requireSound(const Plan &plan, const std::string &name) {

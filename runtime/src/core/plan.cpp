@@ -11,6 +11,8 @@
 //===----------------------------------------------------------------------===//
 #include "takt-rt/core/plan.h"
 
+#include "channel_stage.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -169,13 +171,9 @@ static std::string tieNumber(const Channel &channel, uint16_t index) {
   return begin == end ? std::to_string(index) : std::string(begin, end);
 }
 
-/// Stage at one end of a channel. A role of several stages knows it from the
-/// boundary in the channel's name: "act3" goes from stage 3 to 4, "grad3" back.
-static int32_t stageAtEnd(const Role &role, const Channel &channel,
-                          bool sending) {
+int32_t stageAtEnd(const Role &role, const Channel &channel, bool sending) {
   auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
-  auto digits =
-      std::find_if(channel.name.begin(), channel.name.end(), isDigit);
+  auto digits = std::find_if(channel.name.begin(), channel.name.end(), isDigit);
   if (role.stages.size() < 2 || channel.name.end() - digits > 8 ||
       digits == channel.name.end() ||
       !std::all_of(digits, channel.name.end(), isDigit))

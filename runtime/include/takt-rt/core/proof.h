@@ -19,7 +19,7 @@
 //                 gradient of every use, replica and stage is in the update,
 //                 and each parameter is updated once
 //   stale-read    every read sees the bytes that its own micro-batch wrote
-//                 last, whatever the timing
+//                 last, in the order F, B or F, I, W, whatever the timing
 //   lifetime      nothing is overwritten while a reader may still come (a
 //                 slot is reused only against a credit: a wait for its last
 //                 reader)
@@ -61,7 +61,8 @@ enum class ProofRule : uint8_t {
 /// "structure", "matching", ..., "stale-read", "mixed-streams".
 const char *ruleName(ProofRule rule);
 
-/// One of the instructions that a failure is about.
+/// One of the instructions that a failure is about. Of one that is not there
+/// the action is "(no 1F3)" and the index the length of the lane it belongs on.
 struct ProofEnd {
   int32_t rank = 0; ///< the first of the role
   std::string role;

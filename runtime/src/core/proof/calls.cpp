@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -39,10 +40,13 @@ private:
   void once(Node &first, Node node);
   void stage(int32_t stage, const std::vector<Done> &done);
   void allPieces();
+  const Procedure *lacking(int32_t stage, int32_t m, const Done &done) const;
+  void failGap(std::string text, const Procedure *missing, int32_t m,
+               Node near = kNoNode);
   void fail(std::string text, Node one, Node other = kNoNode) {
     if (!failure)
-      failure = program.failure(ProofRule::Completeness, std::move(text), one,
-                                other);
+      failure =
+          program.failure(ProofRule::Completeness, std::move(text), one, other);
   }
 
   const Program &program;
@@ -90,6 +94,52 @@ void Counter::call(Node node, const Procedure &procedure) {
     once(done.weight, node);
 }
 
+/// The failure names the call that is not there as one of its ends.
+void Counter::failGap(std::string text, const Procedure *missing, int32_t m,
+                      Node near) {
+  if (failure)
+    return;
+  failure = ProofFailure{ProofRule::Completeness, std::move(text), {}, {}};
+  if (near != kNoNode)
+    failure->ends.push_back(program.end(near));
+  if (missing)
+    failure->ends.push_back(program.gap(
+        *own, {InstrKind::Call,
+               static_cast<uint16_t>(missing - own->procedures.data()), m}));
+}
+
+/// The procedure that a micro-batch lacks, by what it has: a piece of one whose
+/// other pieces are called, or the backward as a whole if all of it is missing.
+const Procedure *Counter::lacking(int32_t stage, int32_t m,
+                                  const Done &done) const {
+  const Procedure *best = nullptr;
+  int most = -1;
+  std::set<Phase> inPieces;
+  for (auto piece = pieces.lower_bound({m, 0});
+       piece != pieces.end() && piece->first.first == m; ++piece)
+    if (own->procedures[piece->first.second].stage == stage)
+      inPieces.insert(own->procedures[piece->first.second].phase);
+  for (const Procedure &code : own->procedures) {
+    bool forward = code.phase == Phase::Forward;
+    bool input = code.phase == Phase::InputGrad;
+    bool weight = code.phase == Phase::WeightGrad;
+    bool both = code.phase == Phase::Backward;
+    if (code.stage != stage || (forward && done.forward != kNoNode) ||
+        ((input || both) && done.input != kNoNode) ||
+        ((weight || both) && done.weight != kNoNode) ||
+        code.phase == Phase::Update)
+      continue;
+    int fits = forward ? 8 : both ? 4 : input ? 2 : 1;
+    if (pieceOf(code) == 0 && inPieces.count(code.phase))
+      fits += 16; // its other pieces are there
+    if (pieceOf(code) <= 0 && fits > most) {
+      most = fits;
+      best = &code;
+    }
+  }
+  return best;
+}
+
 /// Backward work is asked for where the stage has procedures for it.
 void Counter::stage(int32_t stage, const std::vector<Done> &done) {
   bool input = false, weight = false;
@@ -111,9 +161,9 @@ void Counter::stage(int32_t stage, const std::vector<Done> &done) {
           fmt::format("role {}: micro-batch {} never passes stage {} {}",
                       quoted(own->name), m, stage, what);
       if (near != kNoNode)
-        return fail(text + ", as " + program.text(near) + " supposes", near);
-      if (!failure)
-        failure = ProofFailure{ProofRule::Completeness, text, {}, {}};
+        text += ", as " + program.text(near) + " supposes";
+      auto number = static_cast<int32_t>(m);
+      failGap(text, lacking(stage, number, done[m]), number, near);
     };
     lacks(done[m].forward, "forward");
     if (input)
@@ -135,10 +185,10 @@ void Counter::allPieces() {
       if (pieceOf(other) >= 0 && other.stage == one.stage &&
           whole(other) == whole(one) &&
           !pieces.count({key.first, static_cast<uint16_t>(p)}))
-        fail(fmt::format("{} is a piece of a procedure whose piece {} is "
-                         "never called for micro-batch {}",
-                         program.text(node), pieceOf(other), key.first),
-             node);
+        failGap(fmt::format("{} is a piece of a procedure whose piece {} is "
+                            "never called for micro-batch {}",
+                            program.text(node), pieceOf(other), key.first),
+                &other, key.first, node);
     }
   }
 }
@@ -149,20 +199,20 @@ void Counter::role(size_t index) {
   stepCalls.clear();
   pieces.clear();
   if (own->stages.empty())
-    failure = ProofFailure{
-        ProofRule::Completeness,
-        fmt::format("role {} has no stage", quoted(own->name)),
-        {},
-        {}};
+    failure =
+        ProofFailure{ProofRule::Completeness,
+                     fmt::format("role {} has no stage", quoted(own->name)),
+                     {},
+                     {}};
   for (int32_t stage : own->stages)
     stages[stage].resize(program.plan.training.microBatches);
   std::map<std::tuple<InstrKind, uint16_t, int32_t>, Node> moved;
   size_t lanes = own->lanes.size();
   for (size_t l = 0; l < lanes && !failure; ++l)
     for (size_t i = 0; i < own->lanes[l].instrs.size() && !failure; ++i) {
-      Node node = program.node(static_cast<int32_t>(index),
-                               static_cast<int32_t>(l),
-                               static_cast<uint32_t>(i));
+      Node node =
+          program.node(static_cast<int32_t>(index), static_cast<int32_t>(l),
+                       static_cast<uint32_t>(i));
       const Instr &instr = program.instr(node);
       if (instr.kind == InstrKind::Call)
         call(node, own->procedures[instr.target]);
@@ -181,12 +231,9 @@ void Counter::role(size_t index) {
   for (size_t p = 0; p < own->procedures.size() && !failure; ++p)
     if (own->procedures[p].phase == Phase::Update &&
         !stepCalls.count(static_cast<uint16_t>(p)))
-      failure = ProofFailure{ProofRule::Completeness,
-                             fmt::format("role {} never calls procedure {}",
-                                         quoted(own->name),
-                                         quoted(own->procedures[p].name)),
-                             {},
-                             {}};
+      failGap(fmt::format("role {} never calls procedure {}", quoted(own->name),
+                          quoted(own->procedures[p].name)),
+              &own->procedures[p], -1);
 }
 
 std::optional<ProofFailure> Counter::run() {

@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace takt::rt::proof {
@@ -33,16 +34,19 @@ bool same(const BufferRef &a, const BufferRef &b) {
 class ParamChecker {
 public:
   explicit ParamChecker(const Role &role) : role(role) {}
-  /// What is wrong with a kernel, or nothing.
-  std::string check(const Kernel &kernel);
+  /// What is wrong with a kernel of a procedure, or nothing.
+  std::string check(const Kernel &kernel, size_t procedure);
+  /// The procedure that the last fault is a contradiction to, if any.
+  std::optional<size_t> against;
 
 private:
   int32_t owner(const BufferRef &ref, PoolKind kind) const;
   std::string checkUpdate(const Kernel &kernel) const;
 
   const Role &role;
-  /// By layer and place among its parameters.
-  std::map<std::pair<int32_t, size_t>, int32_t> paramOf;
+  /// The parameter, and the procedure that was the first to take it, by layer
+  /// and place among its parameters.
+  std::map<std::pair<int32_t, size_t>, std::pair<int32_t, size_t>> paramOf;
 };
 
 /// The parameter of the role whose weight or accumulator the buffer is; -1 if
@@ -77,7 +81,7 @@ std::string ParamChecker::checkUpdate(const Kernel &kernel) const {
   return "updates what is no parameter";
 }
 
-std::string ParamChecker::check(const Kernel &kernel) {
+std::string ParamChecker::check(const Kernel &kernel, size_t procedure) {
   switch (kernel.kind) {
   case KernelKind::SgdUpdate:
   case KernelKind::MomentumUpdate:
@@ -102,9 +106,12 @@ std::string ParamChecker::check(const Kernel &kernel) {
     if (kernel.phase == Phase::Update)
       continue;
     size_t place = kind == PoolKind::Weights ? weights++ : sums++;
-    auto entry = paramOf.insert({{kernel.layer, place}, param}).first;
-    if (entry->second != param)
-      return "takes another parameter than the layer's other kernels";
+    auto entry =
+        paramOf.insert({{kernel.layer, place}, {param, procedure}}).first;
+    if (entry->second.first == param)
+      continue;
+    against = entry->second.second;
+    return "takes another parameter than the layer's other kernels";
   }
   return "";
 }
@@ -118,26 +125,30 @@ std::optional<ProofFailure> checkParams(const Program &program) {
     ParamChecker checker(role);
     for (size_t p = 0; p < role.procedures.size(); ++p)
       for (const Kernel &kernel : role.procedures[p].kernels) {
-        std::string fault = checker.check(kernel);
+        std::string fault = checker.check(kernel, p);
         if (fault.empty())
           continue;
         ProofFailure failure{
             ProofRule::StaleRead,
-            fmt::format("procedure '{}' of role {}: kernel '{}'{} {}",
-                        role.procedures[p].name, quoted(role.name),
-                        nameOf(kernel.kind),
-                        kernel.layer < 0
-                            ? ""
-                            : " of layer " +
-                                  quoted(plan.layers[kernel.layer].name),
-                        fault),
+            fmt::format(
+                "procedure '{}' of role {}: kernel '{}'{} {}",
+                role.procedures[p].name, quoted(role.name), nameOf(kernel.kind),
+                kernel.layer < 0
+                    ? ""
+                    : " of layer " + quoted(plan.layers[kernel.layer].name),
+                fault),
             {},
             {}};
-        for (Node n = 0; n < program.size() && failure.ends.empty(); ++n)
-          if (&program.role(n) == &role &&
-              program.instr(n).kind == InstrKind::Call &&
-              program.instr(n).target == p)
-            failure.ends.push_back(program.end(n));
+        // The first call stands for all of them.
+        for (size_t procedure : {p, checker.against.value_or(p)})
+          for (Node n = 0; n < program.size(); ++n)
+            if (&program.role(n) == &role &&
+                program.instr(n).kind == InstrKind::Call &&
+                program.instr(n).target == procedure) {
+              if (failure.ends.empty() || procedure != p)
+                failure.ends.push_back(program.end(n));
+              break;
+            }
         return failure;
       }
   }

@@ -50,6 +50,23 @@ ProofEnd Program::end(Node node) const {
   return end;
 }
 
+ProofEnd Program::gap(const Role &role, const Instr &missing) const {
+  ProofEnd end;
+  end.rank = role.firstRank;
+  end.role = role.name;
+  end.action = "(no " + actionText(plan, role, missing) + ")";
+  bool transfers =
+      missing.kind == InstrKind::Send || missing.kind == InstrKind::Recv;
+  for (const Lane &lane : role.lanes)
+    for (const Instr &instr : lane.instrs)
+      if (instr.kind == missing.kind &&
+          (!transfers || instr.target == missing.target)) {
+        end.lane = lane.name;
+        end.instr = static_cast<uint32_t>(lane.instrs.size());
+      }
+  return end;
+}
+
 std::string Program::text(Node node) const {
   return fmt::format("'{}' (role {}, lane {}, instruction {})",
                      actionText(plan, role(node), instr(node)),
@@ -99,17 +116,16 @@ std::optional<ProofFailure> Program::match() {
     Node alone = more[both];
     const Role &other = plan.roles[lacksRecv ? plan.channels[c].dstRole
                                              : plan.channels[c].srcRole];
+    Instr missing = instr(alone);
+    missing.kind = lacksRecv ? InstrKind::Recv : InstrKind::Send;
     ProofFailure fault = failure(
         ProofRule::Matching,
         fmt::format("{} on channel {} is never {} by role {}: it has {} "
                     "messages, this one {}",
                     text(alone), name, lacksRecv ? "received" : "sent",
                     quoted(other.name), less.size(), more.size()),
-        alone, less.empty() ? kNoNode : less.back());
-    if (less.empty())
-      fault.ends.push_back({other.firstRank, other.name, "", 0,
-                            lacksRecv ? "(no receive)" : "(no send)",
-                            std::nullopt, std::nullopt});
+        alone);
+    fault.ends.push_back(gap(other, missing));
     return fault;
   }
   return std::nullopt;

@@ -12,6 +12,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "../check.h"
+
 #include "takt-rt/core/proof.h"
 
 #include <cstdint>
@@ -50,6 +52,9 @@ public:
     return bases[role][lane] + instr;
   }
   ProofEnd end(Node node) const;
+  /// The end of an instruction that a role lacks: "(no 1F3)", on the lane whose
+  /// instructions are of its kind, after the last of them.
+  ProofEnd gap(const Role &role, const Instr &missing) const;
   /// "'1F3' (role 'stage1', lane 'compute', instruction 4)"
   std::string text(Node node) const;
   ProofFailure failure(ProofRule rule, std::string text, Node one,
@@ -72,8 +77,9 @@ Order findOrder(const Program &program);
 
 /// What a deadlock is about: `heads[role][lane]` counts completed instructions.
 /// Nothing if some head waits for nobody.
-std::optional<ProofFailure> explainDeadlock(const Program &program,
-                             const std::vector<std::vector<uint32_t>> &heads);
+std::optional<ProofFailure>
+explainDeadlock(const Program &program,
+                const std::vector<std::vector<uint32_t>> &heads);
 
 std::optional<ProofFailure> checkCalls(const Program &program);
 /// Kernels are given the parameters of their layers.
@@ -82,8 +88,7 @@ std::optional<ProofFailure> checkMemory(const Program &program,
                                         const Order &order);
 std::optional<ProofFailure> checkCapacity(const Plan &plan);
 /// Why `checkStructure` refused, with the instructions it is about.
-ProofFailure explainStructure(const Plan &plan,
-                              const std::vector<std::string> &faults);
+ProofFailure explainStructure(const Plan &plan, const Faults &faults);
 std::vector<ProofFailure> findWarnings(const Program &program);
 
 } // namespace takt::rt::proof

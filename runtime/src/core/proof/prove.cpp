@@ -48,15 +48,14 @@ Proof count(const Plan &plan) {
   proof.ranks = plan.numRanks();
   for (const Role &role : plan.roles)
     for (const Lane &lane : role.lanes)
-      proof.actions +=
-          static_cast<int64_t>(lane.instrs.size()) * role.replicas;
+      proof.actions += static_cast<int64_t>(lane.instrs.size()) * role.replicas;
   return proof;
 }
 
 /// The proof of a plan; its order goes to `levels` if it holds.
 Proof run(const Plan &plan, Order &order) {
-  std::vector<std::string> faults = checkStructure(plan);
-  if (!faults.empty()) {
+  Faults faults = findFaults(plan);
+  if (!faults.list.empty()) {
     Proof proof;
     proof.failure = explainStructure(plan, faults);
     return proof;
@@ -99,7 +98,8 @@ Proof certify(Plan &plan) {
   for (Role &role : plan.roles)
     for (Lane &lane : role.lanes) {
       auto first = order.levels.begin() + static_cast<int64_t>(next);
-      lane.order.assign(first, first + static_cast<int64_t>(lane.instrs.size()));
+      lane.order.assign(first,
+                        first + static_cast<int64_t>(lane.instrs.size()));
       next += lane.instrs.size();
     }
   return proof;
@@ -149,8 +149,7 @@ Proof checkCertificate(const Plan &plan) {
           program.role(node).lanes[wait.lane].order[wait.count - 1] >= own)
         return refuse(program.node(site.role, wait.lane, wait.count - 1), node);
     }
-    if (Node mate = program.mates[node];
-        mate != kNoNode && place(mate) != own)
+    if (Node mate = program.mates[node]; mate != kNoNode && place(mate) != own)
       return refuse(mate, node);
   }
   return proof;

@@ -21,9 +21,9 @@ static constexpr uint64_t kMostSteps = 200'000'000;
 
 Reach::Reach(const Program &program, const Order &order)
     : program(program), order(order), symmetric(isSymmetric()) {
-  place.resize(program.size());
+  places.resize(program.size());
   for (size_t i = 0; i < order.nodes.size(); ++i)
-    place[order.nodes[i]] = static_cast<uint32_t>(i);
+    places[order.nodes[i]] = static_cast<uint32_t>(i);
   size_t size = 0;
   for (const Role &role : program.plan.roles) {
     firstKnown.push_back(size);
@@ -75,7 +75,7 @@ bool Reach::before(Node earlier, Node later) {
                (later - program.bases[to.role][0]) * role.lanes.size();
   if (known[row + from.lane] > from.instr)
     return true;
-  if (place[earlier] > place[later])
+  if (places[earlier] > places[later])
     return false;
   // One replica stands for all where they cannot be told apart.
   int32_t replicas = symmetric ? 1 : role.replicas;
@@ -110,7 +110,7 @@ bool Reach::search(Node earlier, Node later, int32_t replica) {
       Node node = program.node(role, lane, i - 1);
       found = found || (rank == home && node == earlier);
       // What completes first in the order cannot come after `earlier`.
-      if (place[node] < place[earlier] || ++steps > kMostSteps)
+      if (places[node] < places[earlier] || ++steps > kMostSteps)
         break;
       open.push_back({rank, node});
     }

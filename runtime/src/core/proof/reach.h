@@ -25,6 +25,8 @@ class Reach {
 public:
   Reach(const Program &program, const Order &order);
 
+  /// Index of a node in the order.
+  uint32_t place(Node node) const { return places[node]; }
   /// `earlier` and `later` belong to one role.
   bool before(Node earlier, Node later);
 
@@ -37,7 +39,7 @@ private:
   const Program &program;
   const Order &order;
   bool symmetric;
-  std::vector<uint32_t> place;   ///< by node: index in the order
+  std::vector<uint32_t> places;   ///< by node
   std::vector<size_t> firstKnown; ///< by role, into `known`
   /// By node and lane of its role: instructions of the lane that complete
   /// before the node begins.

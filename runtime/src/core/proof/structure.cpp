@@ -32,9 +32,10 @@ std::optional<ProofEnd> firstUse(const Role &role, InstrKind kind,
   for (const Lane &lane : role.lanes)
     for (size_t i = 0; i < lane.instrs.size(); ++i)
       if (lane.instrs[i].kind == kind && lane.instrs[i].target == channel)
-        return ProofEnd{role.firstRank, role.name, lane.name,
-                        static_cast<uint32_t>(i), std::move(action),
-                        std::nullopt, std::nullopt};
+        return ProofEnd{role.firstRank,    role.name,
+                        lane.name,         static_cast<uint32_t>(i),
+                        std::move(action), std::nullopt,
+                        std::nullopt};
   return std::nullopt;
 }
 
@@ -63,10 +64,9 @@ std::optional<ProofFailure> sizeFault(const Plan &plan) {
         ProofRule::Matching,
         fmt::format("channel {}: role {} sends {} bytes of {} a micro-batch "
                     "and role {} receives {} of {}",
-                    quoted(channel.name), quoted(from.name),
-                    sent->buffer.bytes, shareOf(channel, from),
-                    quoted(to.name), taken->buffer.bytes,
-                    shareOf(channel, to)),
+                    quoted(channel.name), quoted(from.name), sent->buffer.bytes,
+                    shareOf(channel, from), quoted(to.name),
+                    taken->buffer.bytes, shareOf(channel, to)),
         {},
         {}};
     if (auto end = firstUse(from, InstrKind::Send, c, "send"))
@@ -111,13 +111,35 @@ std::optional<ProofFailure> peerFault(const Plan &plan) {
 
 } // namespace
 
-ProofFailure explainStructure(const Plan &plan,
-                              const std::vector<std::string> &faults) {
+/// The action of an instruction whose target may be nothing.
+static std::string safeText(const Plan &plan, const Role &role,
+                            const Instr &instr) {
+  size_t targets = instr.kind == InstrKind::Call        ? role.procedures.size()
+                   : instr.kind == InstrKind::Load      ? 1
+                   : instr.kind == InstrKind::AllReduce ? plan.groups.size()
+                                                        : plan.channels.size();
+  if (!isKnown(instr.kind) || instr.target >= targets)
+    return "(unknown)";
+  return actionText(plan, role, instr);
+}
+
+ProofFailure explainStructure(const Plan &plan, const Faults &faults) {
   if (auto fault = sizeFault(plan))
     return *fault;
   if (auto fault = peerFault(plan))
     return *fault;
-  return {ProofRule::Structure, faults.front(), {}, {}};
+  ProofFailure failure{ProofRule::Structure, faults.list.front(), {}, {}};
+  for (const FaultPlace &place : faults.places) {
+    const Role &role = plan.roles[place.role];
+    const Lane &lane = role.lanes[place.lane];
+    failure.ends.push_back({role.firstRank, role.name, lane.name,
+                            static_cast<uint32_t>(place.instr),
+                            safeText(plan, role, lane.instrs[place.instr]),
+                            std::nullopt, std::nullopt});
+    if (failure.ends.size() == 2)
+      break;
+  }
+  return failure;
 }
 
 std::optional<ProofFailure> checkCapacity(const Plan &plan) {
@@ -149,8 +171,8 @@ std::vector<ProofFailure> findWarnings(const Program &program) {
       for (size_t i = 1; i < lane.instrs.size(); ++i) {
         if (kindOf(lane.instrs[i]) == kindOf(lane.instrs[0]))
           continue;
-        Node first = program.node(static_cast<int32_t>(r),
-                                  static_cast<int32_t>(l), 0);
+        Node first =
+            program.node(static_cast<int32_t>(r), static_cast<int32_t>(l), 0);
         Node other = first + static_cast<Node>(i);
         warnings.push_back(program.failure(
             ProofRule::MixedStreams,

@@ -11,8 +11,10 @@
 // instruction does to each part is worked out once; the check of a plan then
 // takes time in instructions, not in kernels.
 //
-// The identity of data is the buffer it was written as: a read must name the
-// offset and size of the write it sees. Kernels of layers known by costs only
+// The identity of data is the buffer it was written as and the work that wrote
+// it: a read must name the offset and size of the write it sees, and that write
+// must be the last that comes before the reader in the way of a micro-batch
+// through the stages of the role. Kernels of layers known by costs only
 // have no operands; they are taken to read what any layer in their place would
 // read, and to write every temporary.
 //
@@ -33,19 +35,37 @@ namespace takt::rt::proof {
 using BufferId = int32_t;
 constexpr BufferId kAnyBuffer = -1;
 
+/// When work on a micro-batch has its turn: it arrives at a stage, passes it
+/// forward and leaves, and so back. Of the step's work only the update has one:
+/// the last.
+struct Turn {
+  int32_t work = -1;
+  int32_t piece = -1; ///< of a call that is cut in pieces
+  bool isNone() const { return work < 0; }
+  bool isUpdate() const { return work == kUpdate; }
+  static constexpr int32_t kUpdate = 0x7fffffff;
+  bool operator<(const Turn &o) const {
+    return work != o.work ? work < o.work : piece < o.piece;
+  }
+  bool operator==(const Turn &o) const {
+    return work == o.work && piece == o.piece;
+  }
+};
+
 /// What one instruction does to one part of a slot.
 struct Touch {
   uint16_t pool = 0;
   uint16_t part = 0;
-  bool reads = false;   ///< bytes that were there before the instruction
+  bool reads = false; ///< bytes that were there before the instruction
   bool writes = false;
-  bool adds = false;    ///< reads and writes: a gradient accumulates
+  bool adds = false; ///< reads and writes: a gradient accumulates
   BufferId readAs = kAnyBuffer;
   BufferId wroteAs = kAnyBuffer; ///< the last write
+  Turn meant = {}; ///< of the writer that a read means; none: whichever
   bool operator==(const Touch &o) const {
     return pool == o.pool && part == o.part && reads == o.reads &&
            writes == o.writes && adds == o.adds && readAs == o.readAs &&
-           wroteAs == o.wroteAs;
+           wroteAs == o.wroteAs && meant == o.meant;
   }
 };
 
@@ -62,6 +82,10 @@ public:
   const std::vector<Touch> &of(const Instr &instr) const {
     return touches[kindOf(instr)];
   }
+  const Turn &turn(const Instr &instr) const { return turns[kindOf(instr)]; }
+  /// True if what the writer leaves is what a read of the reader's means.
+  bool isMeant(const Instr &writer, const Instr &reader,
+               const Touch &read) const;
   /// True if `reader` takes, in some part, what `writer` leaves there.
   bool feeds(const Instr &writer, const Instr &reader) const;
   size_t parts(uint16_t pool) const { return partCount[pool]; }
@@ -87,8 +111,9 @@ private:
   size_t kindOf(const Instr &instr) const;
 
   const Role &role;
-  size_t channelCount = 0; ///< of the plan
+  size_t channelCount = 0;                 ///< of the plan
   std::vector<std::vector<Touch>> touches; ///< by kind of instruction
+  std::vector<Turn> turns;                 ///< by kind of instruction
   std::vector<size_t> partCount;           ///< by pool
   std::vector<Stretch> stretches;          ///< by pool and place
   std::optional<KernelFault> firstFault;

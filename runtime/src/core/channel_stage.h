@@ -1,0 +1,22 @@
+//===- channel_stage.h - which stage a channel ends at ----------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Plans store channels by role. A role of several stages knows the stage from
+// the boundary in the channel's name: "act3" goes from stage 3 to 4, "grad3"
+// back.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "takt-rt/core/plan.h"
+
+namespace takt::rt {
+
+/// The role's stage at its end of a channel; the first where nothing says more.
+int32_t stageAtEnd(const Role &role, const Channel &channel, bool sending);
+
+} // namespace takt::rt
