@@ -106,6 +106,7 @@ def line_1_proof():
     report("1a", *unit("ProofTests", "Traps.*"))
     report("1b", *unit("ProofTests", "Proof.AThousandRandomPlansHold"))
     report("1c", *unit("ProofTests", "Proof.AThousandFaultsAreRefused"))
+    report("1e", *unit("ProofTests", "Certificate.*"))
 
 
 def line_5_proof():
@@ -117,6 +118,12 @@ def line_5_proof():
         report(line, bool(figures) and float(figures.group(1)) <= limit
                and float(figures.group(2)) <= limit,
                figures.group(0) if figures else "ProofTests printed no figures")
+        ratio = re.search(rf"^{name}: .*certificate [0-9.]+ s \(([0-9.]+) of",
+                          text, re.M)
+        report(line + " certificate", bool(ratio)
+               and float(ratio.group(1)) <= 0.5,
+               f"takes {ratio.group(1)} of the time of the proof"
+               if ratio else "ProofTests printed no ratio")
 
 
 def main():

@@ -7,7 +7,7 @@
 //
 // The binary form is FlatBuffers by runtime/schema/plan.fbs. Equal plans give
 // equal bytes. What a reader returns has passed `checkStructure`,
-// and a certificate that it carries has passed `checkCertificate`.
+// and if it carries a certificate it holds: `checkCertificate`.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

@@ -86,6 +86,9 @@ std::optional<ProofFailure> checkCalls(const Program &program);
 std::optional<ProofFailure> checkParams(const Program &program);
 std::optional<ProofFailure> checkMemory(const Program &program,
                                         const Order &order);
+/// True if versions, lifetimes and sums hold along the plan's certificate, whose
+/// places must follow all edges; false: the whole proof has to decide.
+bool recheckMemory(const Program &program);
 std::optional<ProofFailure> checkCapacity(const Plan &plan);
 /// Why `checkStructure` refused, with the instructions it is about.
 ProofFailure explainStructure(const Plan &plan, const Faults &faults);

@@ -116,25 +116,21 @@ bool hasCertificate(const Plan &plan) {
   return any;
 }
 
-Proof checkCertificate(const Plan &plan) {
-  Proof proof = count(plan);
-  Program program(plan);
-  proof.failure = program.match();
-  if (proof.failure)
-    return proof;
-  proof.messages = program.countMessages();
+namespace {
+
+/// The first edge that the places of the certificate do not follow.
+std::optional<ProofFailure> checkPlaces(const Program &program) {
   auto place = [&](Node node) {
     return program.lane(node).order[program.sites[node].instr];
   };
   auto refuse = [&](Node earlier, Node later) {
-    proof.failure = program.failure(
+    return program.failure(
         ProofRule::Order,
         fmt::format("the certificate puts {} at {} and {} at {}, against their "
                     "order",
                     program.text(earlier), place(earlier), program.text(later),
                     place(later)),
         earlier, later);
-    return proof;
   };
   for (Node node = 0; node < program.size(); ++node) {
     const Site &site = program.sites[node];
@@ -152,7 +148,29 @@ Proof checkCertificate(const Plan &plan) {
     if (Node mate = program.mates[node]; mate != kNoNode && place(mate) != own)
       return refuse(mate, node);
   }
-  return proof;
+  return std::nullopt;
+}
+
+} // namespace
+
+Proof checkCertificate(const Plan &plan) {
+  Proof proof = count(plan);
+  Program program(plan);
+  std::optional<ProofFailure> places;
+  bool holds = !program.match() && !(places = checkPlaces(program)) &&
+               !checkCalls(program) && !checkParams(program) &&
+               !checkCapacity(plan) && recheckMemory(program);
+  if (holds) {
+    proof.messages = program.countMessages();
+    proof.byCertificate = true;
+    return proof;
+  }
+  // The whole proof says what is wrong with the plan, and follows messages where
+  // lanes and waits alone do not decide.
+  Proof whole = prove(plan);
+  if (whole.holds() && places)
+    whole.failure = std::move(places);
+  return whole;
 }
 
 } // namespace takt::rt

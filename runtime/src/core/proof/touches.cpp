@@ -221,9 +221,9 @@ size_t Touches::kindOf(const Instr &instr) const {
   return load + 1 + channelCount + instr.target;
 }
 
-bool Touches::isMeant(const Instr &writer, const Instr &reader,
+bool Touches::isMeant(size_t writerKind, size_t readerKind,
                       const Touch &read) const {
-  const Turn &from = turn(writer), &to = turn(reader);
+  const Turn &from = turns[writerKind], &to = turns[readerKind];
   if (from.isUpdate() && !to.isUpdate())
     return false;
   if (read.meant.isNone() || from.isNone() || to.isNone())

@@ -83,9 +83,16 @@ public:
     return touches[kindOf(instr)];
   }
   const Turn &turn(const Instr &instr) const { return turns[kindOf(instr)]; }
+  /// Kinds of instructions, for tables of one's own.
+  size_t kinds() const { return touches.size(); }
+  size_t kindOf(const Instr &instr) const;
+  const std::vector<Touch> &ofKind(size_t kind) const { return touches[kind]; }
+  bool isMeant(size_t writerKind, size_t readerKind, const Touch &read) const;
   /// True if what the writer leaves is what a read of the reader's means.
   bool isMeant(const Instr &writer, const Instr &reader,
-               const Touch &read) const;
+               const Touch &read) const {
+    return isMeant(kindOf(writer), kindOf(reader), read);
+  }
   /// True if `reader` takes, in some part, what `writer` leaves there.
   bool feeds(const Instr &writer, const Instr &reader) const;
   size_t parts(uint16_t pool) const { return partCount[pool]; }
@@ -107,8 +114,6 @@ private:
     uint16_t part = 0;
   };
   friend class TouchBuilder;
-
-  size_t kindOf(const Instr &instr) const;
 
   const Role &role;
   size_t channelCount = 0;                 ///< of the plan
