@@ -106,6 +106,7 @@ def line_1_proof():
     report("1a", *unit("ProofTests", "Traps.*"))
     report("1b", *unit("ProofTests", "Proof.AThousandRandomPlansHold"))
     report("1c", *unit("ProofTests", "Proof.AThousandFaultsAreRefused"))
+    report("1d", *unit("ProofTests", "Deadlocks.*"))
     report("1e", *unit("ProofTests", "Certificate.*"))
 
 
