@@ -2,6 +2,7 @@
 # what to run; the tools of the build and LLVM's FileCheck, not and split-file
 # are on its PATH.
 import os
+import sys
 
 import lit.formats
 
@@ -21,6 +22,7 @@ config.environment["PATH"] = os.pathsep.join(
 config.substitutions += [
     ("%examples", os.path.join(config.takt_source_dir, "examples")),
     ("%data", os.path.join(config.test_source_root, "data")),
+    ("%python", sys.executable),
 ]
 
 # Tools are features too: a build of the runtime alone has no compiler.

@@ -22,6 +22,7 @@
 #include "takt/Cost/Cost.h"
 #include "takt/Frontend/Read.h"
 #include "takt/Lower/Lower.h"
+#include "takt/Support/TextFile.h"
 #include "takt/Transforms/Passes.h"
 
 #include "takt-rt/core/file.h"
@@ -62,6 +63,12 @@ ExitCode Compiler::readInputs() {
     return ExitCode::BadInput;
   model = std::move(*modelSpec);
   cluster = std::move(*clusterSpec);
+  if (!options.profile.empty()) {
+    std::optional<std::string> text = readTextFile(options.profile, diags);
+    if (!text)
+      return ExitCode::BadInput;
+    profileText = std::move(*text);
+  }
   return namesScheduleFile(options.schedule) ? readSchedule() : ExitCode::Done;
 }
 
@@ -81,7 +88,7 @@ std::string Compiler::hashInputs() {
   llvm::SHA256 hash;
   hash.update(moduleText());
   if (!options.profile.empty())
-    hash.update(rt::readFile(options.profile));
+    hash.update(profileText);
   std::string decisions = fmt::format(
       "stages={} max={} replicas={} schedule={} work={}", options.stages,
       options.maxStages, options.replicas,

@@ -72,6 +72,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<int64_t> cuts;
   std::optional<ScheduleFile> scheduleFile; ///< of --schedule=FILE, verified
+  std::string profileText;
   std::string inputHash;
   rt::Plan plan;
   rt::Simulation simulation;

@@ -349,7 +349,9 @@ std::optional<std::string> TimedPlanProblem::check() const {
       if (!seen[action.stage]) {
         seen[action.stage] = true;
         if (++stagesOf[rank] > 63)
-          return fmt::format("rank {} holds more than 63 stages", rank);
+          return fmt::format("rank {} holds more than 63 stages, the most a plan "
+                             "can say of one rank",
+                             rank);
       }
   return std::nullopt;
 }

@@ -56,6 +56,15 @@ bool takt::namesScheduleFile(const std::string &schedule) {
   return schedule.find_first_of("./") != std::string::npos;
 }
 
+std::string takt::scheduleName(const std::string &file) {
+  constexpr size_t kMost = 200;
+  std::string name = file.substr(file.find_last_of('/') + 1).substr(0, kMost);
+  for (char &c : name)
+    if (c < 0x20 || c >= 0x7f)
+      c = '?';
+  return name;
+}
+
 std::optional<Action> takt::firstOutOfTurn(const Schedule &schedule) {
   std::map<int32_t, int32_t> last; // stage -> micro-batch
   for (const std::vector<Action> &role : schedule.roles)

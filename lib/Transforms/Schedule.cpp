@@ -104,7 +104,7 @@ std::optional<Schedule> SchedulePass::readFile() {
   if (!right)
     return std::nullopt;
   Schedule found = computeSchedule(*read);
-  found.name = llvm::sys::path::filename(file).str();
+  found.name = scheduleName(file);
   // Roles stand in the order of their stages, whatever the order of rows.
   std::stable_sort(
       found.roles.begin(), found.roles.end(),

@@ -11,16 +11,21 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "takt-rt/core/file.h"
 #include "takt-rt/core/plan.h"
 
 #include <string>
 
-/// Whether a file is a schedule, by its name: "my.csv".
-bool isScheduleFile(const std::string &file);
+struct PlanInput {
+  takt::rt::Plan plan;
+  bool isSchedule = false; ///< made from a schedule file
+};
 
-/// Reads and verifies the file; `costs` is "F=1,B=2,I=1,W=1,comm=0" or a part
-/// of it, which are also the defaults; B is I + W if only those are given. Prints
-/// faults and warnings with their places and throws `Error(BadInput)` on a
-/// fault, `Error(Usage)` on costs that are none.
-takt::rt::Plan readSchedulePlan(const std::string &file,
-                                const std::string &costs);
+/// Reads a plan or a schedule, told apart by what they contain; a name that ends
+/// in .csv is a schedule's; "-" is standard input. `costs` is
+/// "F=1,B=2,I=1,W=1,comm=0" or a part of it; without them F, I and W take 1 and
+/// comm 0, and B takes I + W. Prints faults and warnings of a schedule with their
+/// places and throws `Error(BadInput)` on a fault, `Error(Usage)` on costs that
+/// are none.
+PlanInput readPlanOrSchedule(const std::string &file, const std::string &costs,
+                             takt::rt::Reading reading);

@@ -9,6 +9,7 @@
 // binary or text form; "-" is standard input or output.
 //
 //===----------------------------------------------------------------------===//
+#include "../arguments.h"
 #include "explain.h"
 #include "schedule_input.h"
 
@@ -23,11 +24,15 @@
 #include "takt-rt/core/units.h"
 #include "takt-rt/trace/timeline.h"
 #include "takt-rt/trace/trace.h"
+#include "takt/Support/Diagnostic.h"
+#include "takt/Support/NearestName.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -43,15 +48,13 @@ struct Options {
   std::string output = "-";
   std::string format = "text";
   std::string measured; ///< a trace, of draw
-  std::string costs = "F=1,B=2,I=1,W=1,comm=0"; ///< of a schedule file
+  std::string costs; ///< of a schedule file
 };
 
 /// The plan of a plan file or, for the commands that take them, of a schedule
 /// file.
 Plan load(const Options &options) {
-  return isScheduleFile(options.file)
-             ? readSchedulePlan(options.file, options.costs)
-             : readPlan(options.file);
+  return readPlanOrSchedule(options.file, options.costs, Reading::Proof).plan;
 }
 
 void show(const Options &options) {
@@ -65,14 +68,14 @@ void show(const Options &options) {
 }
 
 void check(const Options &options) {
-  Plan plan;
+  // A certificate that a plan carries is checked on reading; the rest of the
+  // proof is made here, whether or not there is one. A schedule that cannot run
+  // is refused on reading.
+  PlanInput input =
+      readPlanOrSchedule(options.file, options.costs, Reading::Structure);
+  const Plan &plan = input.plan;
   std::string proved = "schedule verified";
-  if (isScheduleFile(options.file)) {
-    plan = load(options); // refuses a schedule that cannot run
-  } else {
-    // A certificate that the file carries is checked on reading; the rest of the
-    // proof is made here, whether or not there is one.
-    plan = readPlan(options.file, Reading::Structure);
+  if (!input.isSchedule) {
     Proof proof = prove(plan);
     if (options.format == "json")
       writeFile("-", proofJson(proof));
@@ -82,16 +85,31 @@ void check(const Options &options) {
   SimulateOptions run;
   run.keepRecords = false;
   Nanos makespan = simulate(plan, run).makespan;
-  fmt::print(stderr, "{}: {}\n{}: sound, runs to its end in {}\n",
-             options.file, proved, options.file, formatNanos(makespan));
+  std::string name = options.file == "-" ? "standard input" : options.file;
+  fmt::print(stderr, "{}: {}\n{}: sound, runs to its end in {}\n", name, proved,
+             name, formatNanos(makespan));
 }
 
-bool endsWith(const std::string &text, const std::string &end) {
-  return text.size() >= end.size() &&
-         text.compare(text.size() - end.size(), end.size(), end) == 0;
+using Draw = void (*)(std::ostream &, const Plan &, const Runs &);
+
+/// By the ending of the file; standard output gets a picture.
+Draw drawing(const std::string &output) {
+  size_t dot = output.find_last_of('.');
+  std::string end = dot == std::string::npos ? "" : output.substr(dot);
+  for (char &c : end)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (end == ".html")
+    return writeTimelineHtml;
+  if (end == ".json")
+    return writeChromeTrace;
+  if (end == ".svg" || output == "-")
+    return writeTimelineSvg;
+  throw Error(fmt::format("'{}' ends in none of .svg, .html and .json", output),
+              ExitCode::Usage);
 }
 
 void draw(const Options &options) {
+  Draw write = drawing(options.output);
   Plan plan = load(options);
   Runs runs;
   runs.predicted = simulate(plan).records;
@@ -99,16 +117,7 @@ void draw(const Options &options) {
     runs.measured =
         readChromeTrace(readFile(options.measured), options.measured, plan);
   std::ostringstream out;
-  if (endsWith(options.output, ".html"))
-    writeTimelineHtml(out, plan, runs);
-  else if (endsWith(options.output, ".json"))
-    writeChromeTrace(out, plan, runs);
-  else if (endsWith(options.output, ".svg") || options.output == "-")
-    writeTimelineSvg(out, plan, runs);
-  else
-    throw Error(fmt::format("'{}' ends in none of .svg, .html and .json",
-                            options.output),
-                ExitCode::Usage);
+  write(out, plan, runs);
   writeFile(options.output, out.str());
 }
 
@@ -121,6 +130,8 @@ void simulatePlan(const Options &options) {
 }
 
 void diff(const Options &options) {
+  if (options.file == "-" && options.other == "-")
+    throw Error("the two plans cannot both be standard input", ExitCode::Usage);
   PlanDiff result = diffPlans(readPlan(options.file), readPlan(options.other));
   writeFile("-", options.format == "json" ? toJson(result) : printText(result));
 }
@@ -177,6 +188,22 @@ const std::vector<Command> &commands() {
   return all;
 }
 
+/// A first word that is no command; the library would only ask for one.
+void refuseUnknownCommand(const CLI::App &app, int argc, char **argv) {
+  std::string word = argc > 1 ? argv[1] : "-";
+  std::vector<std::string> known;
+  for (const CLI::App *command : app.get_subcommands(nullptr))
+    known.push_back(command->get_name());
+  if (word.empty() || word[0] == '-' ||
+      std::find(known.begin(), known.end(), word) != known.end())
+    return;
+  throw Error(fmt::format("unknown command '{}'{}; there are {}",
+                          takt::quotable(word),
+                          takt::nearestHint(word, known),
+                          fmt::join(known, ", ")),
+              ExitCode::Usage);
+}
+
 int run(int argc, char **argv) {
   CLI::App app("Looks at plans written by taktc. FILE is a plan in binary or "
                "text form, - is standard input; check, draw and simulate also "
@@ -205,13 +232,17 @@ int run(int argc, char **argv) {
                       "beside");
     if (command.takesSchedules)
       sub->add_option("--costs", options.costs,
-                      "of a schedule file (.csv), in microseconds")
-          ->capture_default_str();
+                      "of a schedule file (.csv), in microseconds; B takes I + "
+                      "W unless it is given")
+          ->default_str("F=1,I=1,W=1,comm=0");
     sub->callback([&chosen, &options, &command] {
       chosen = [&options, &command] { command.run(options); };
     });
   }
   addExplain(app, chosen);
+  refuseUnknownCommand(app, argc, argv);
+  if (std::string fault = emptyValueFault(argc, argv); !fault.empty())
+    throw Error(fault, ExitCode::Usage);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../arguments.h"
 #include "launch.h"
 #include "run.h"
 
@@ -194,6 +195,8 @@ int main(int argc, char **argv) {
   run::RunOptions options;
   std::string format = "text";
   addOptions(app, options, format);
+  if (std::string fault = emptyValueFault(argc, argv); !fault.empty())
+    return fail(fault, ExitCode::Usage);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &success) {

@@ -9,6 +9,8 @@
 // taktc import FORMAT FILE [-o YAML]    bring in what others wrote
 //
 //===----------------------------------------------------------------------===//
+#include "../arguments.h"
+
 #include "takt/Driver/Compile.h"
 #include "takt/Frontend/ImportDapple.h"
 #include "takt/Frontend/Read.h"
@@ -183,6 +185,8 @@ std::string settle(const OptionTexts &text, const CLI::Option *output,
     return fault;
   if (output->count() > 0 && options.output.empty())
     return "'-o' needs a file name, or - for standard output";
+  if (options.profile == "-")
+    return "'--profile' needs a file: it is read more than once";
   if (options.model == "-" && options.cluster == "-")
     return "the model and the cluster cannot both be standard input";
   for (const std::string &input :
@@ -236,6 +240,10 @@ int main(int argc, char **argv) {
                      "samples of the profiled batch; default: from the name")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 60));
 
+  if (std::string fault = emptyValueFault(argc, argv); !fault.empty()) {
+    std::cerr << "taktc: error: " << fault << '\n';
+    return int(ExitCode::Usage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &success) {

@@ -90,6 +90,10 @@ parseScheduleCsv(const std::string &file, std::string text, Diagnostics &diags);
 /// neither dot nor slash.
 bool namesScheduleFile(const std::string &schedule);
 
+/// What a schedule of a file is called in plans and pictures: the file's name
+/// without folders, in printable ASCII ('?' for the rest), at most 200 bytes.
+std::string scheduleName(const std::string &file);
+
 /// The compute actions of every row. The older spelling is already resolved.
 Schedule computeSchedule(const ScheduleFile &file);
 

@@ -38,10 +38,13 @@ bool isText(const std::string &text) {
         return false;
       code = code << 6 | (text[i + k] & 0x3f);
     }
-    // Shortest form only, no surrogates, nothing past the last code point.
+    // Shortest form only, no surrogates, nothing past the last code point; and
+    // neither the second set of control characters, which terminals obey, nor
+    // what is no character, which XML forbids.
     static constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
     if (code < kLeast[length] || code > 0x10ffff ||
-        (code >= 0xd800 && code < 0xe000))
+        (code >= 0xd800 && code < 0xe000) || (code >= 0x80 && code < 0xa0) ||
+        (code & 0xfffe) == 0xfffe)
       return false;
     i += length;
   }

@@ -11,14 +11,16 @@
 #include "takt-rt/core/diff.h"
 
 #include "takt-rt/core/analysis.h"
+#include "takt-rt/core/error.h"
 #include "takt-rt/core/units.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <map>
+#include <set>
 
 namespace takt::rt {
 
@@ -62,12 +64,16 @@ Facts collect(const Plan &plan) {
     collectRole(plan, role, facts);
   Analysis analysis = analyze(plan, simulate(plan));
   facts.cost.step = analysis.makespan;
-  auto ranks = static_cast<double>(analysis.ranks.size());
+  Nanos busy = 0, bubble = 0, exposed = 0;
   for (const RankTimes &rank : analysis.ranks) {
-    facts.cost.compute += static_cast<double>(rank.busy) / ranks;
-    facts.cost.bubble += static_cast<double>(rank.bubble) / ranks;
-    facts.cost.exposed += static_cast<double>(rank.exposed) / ranks;
+    busy += rank.busy;
+    bubble += rank.bubble;
+    exposed += rank.exposed;
   }
+  auto ranks = static_cast<Nanos>(analysis.ranks.size());
+  facts.cost.compute = busy / ranks;
+  facts.cost.bubble = bubble / ranks;
+  facts.cost.exposed = exposed / ranks;
   return facts;
 }
 
@@ -108,9 +114,17 @@ void diffStages(Facts &a, Facts &b, PlanDiff &diff) {
   }
 }
 
-std::string change(double nanos) {
-  auto size = static_cast<Nanos>(std::abs(nanos) + 0.5);
-  return (nanos < 0 ? "-" : "+") + formatNanos(size);
+std::string change(Nanos nanos) {
+  return (nanos < 0 ? "-" : "+") + formatNanos(std::abs(nanos));
+}
+
+bool shareALayer(const Plan &before, const Plan &after) {
+  std::set<std::string> names;
+  for (const LayerInfo &layer : before.layers)
+    names.insert(layer.name);
+  return std::any_of(
+      after.layers.begin(), after.layers.end(),
+      [&](const LayerInfo &layer) { return names.count(layer.name) != 0; });
 }
 
 std::string stageText(int32_t stage) {
@@ -120,8 +134,17 @@ std::string stageText(int32_t stage) {
 } // namespace
 
 PlanDiff diffPlans(const Plan &before, const Plan &after) {
+  if (!before.layers.empty() && !after.layers.empty() &&
+      !shareALayer(before, after))
+    throw Error(fmt::format("the plans of models '{}' and '{}' share no layer: "
+                            "there is nothing to compare",
+                            before.model, after.model));
   Facts a = collect(before), b = collect(after);
   PlanDiff diff;
+  diff.samplesBefore = before.training.globalBatch;
+  diff.samplesAfter = after.training.globalBatch;
+  diff.microBatchesBefore = before.training.microBatches;
+  diff.microBatchesAfter = after.training.microBatches;
   diffLayers(a, b, diff);
   diffStages(a, b, diff);
   diff.before = a.cost;
@@ -135,12 +158,14 @@ std::string printText(const PlanDiff &diff) {
     text += fmt::format("layer '{}': {} -> {}\n", layer.name,
                         stageText(layer.before), stageText(layer.after));
   for (const PlanDiff::Stage &stage : diff.stages) {
+    const bool replicas = stage.replicasBefore != stage.replicasAfter;
     text += fmt::format("stage {}:", stage.stage);
-    if (stage.replicasBefore != stage.replicasAfter)
+    if (replicas)
       text += fmt::format(" replicas {} -> {}", stage.replicasBefore,
                           stage.replicasAfter);
     if (stage.bytesBefore != stage.bytesAfter)
-      text += fmt::format(" memory {} -> {}", formatBytes(stage.bytesBefore),
+      text += fmt::format("{} memory {} -> {}", replicas ? "," : "",
+                          formatBytes(stage.bytesBefore),
                           formatBytes(stage.bytesAfter));
     text += '\n';
   }
@@ -151,12 +176,19 @@ std::string printText(const PlanDiff &diff) {
                         order.after.empty() ? "(end)" : order.after);
   if (text.empty())
     text = "the same layers, replicas, memory and order\n";
+  if (diff.samplesBefore != diff.samplesAfter)
+    text += fmt::format("a step takes {} samples -> {}: its times below are of "
+                        "unequal work\n",
+                        diff.samplesBefore, diff.samplesAfter);
+  if (diff.microBatchesBefore != diff.microBatchesAfter)
+    text += fmt::format("micro-batches of a step {} -> {}\n",
+                        diff.microBatchesBefore, diff.microBatchesAfter);
   const StepCost &a = diff.before, &b = diff.after;
   text +=
       fmt::format("step {} -> {} ({}): compute {}, bubble {}, exposed "
                   "communication {}\n",
                   formatNanos(a.step), formatNanos(b.step),
-                  change(static_cast<double>(b.step - a.step)),
+                  change(b.step - a.step),
                   change(b.compute - a.compute), change(b.bubble - a.bubble),
                   change(b.exposed - a.exposed));
   return text;
@@ -183,14 +215,16 @@ std::string toJson(const PlanDiff &diff) {
                               {"position", order.position},
                               {"before", order.before},
                               {"after", order.after}});
-  auto cost = [](const StepCost &c) {
-    return Json{{"step_time_ns", c.step},
+  auto cost = [](const StepCost &c, int64_t samples, int32_t microBatches) {
+    return Json{{"samples", samples},
+                {"micro_batches", microBatches},
+                {"step_time_ns", c.step},
                 {"compute_ns", c.compute},
                 {"bubble_ns", c.bubble},
                 {"exposed_ns", c.exposed}};
   };
-  json["before"] = cost(diff.before);
-  json["after"] = cost(diff.after);
+  json["before"] = cost(diff.before, diff.samplesBefore, diff.microBatchesBefore);
+  json["after"] = cost(diff.after, diff.samplesAfter, diff.microBatchesAfter);
   return json.dump(1) + "\n";
 }
 

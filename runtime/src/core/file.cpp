@@ -43,11 +43,16 @@ using FilePointer = std::unique_ptr<std::FILE, CloseFile>;
 /// Plans are megabytes; a stream without an end must not fill the memory.
 constexpr size_t kMostFileBytes = size_t(1) << 31;
 
-std::string readAll(std::FILE *file, const std::string &path) {
+using Wanted = bool (*)(const std::string &beginning);
+
+std::string readAll(std::FILE *file, const std::string &path, Wanted wanted) {
   std::string content;
   char chunk[1 << 16];
   while (size_t n = std::fread(chunk, 1, sizeof(chunk), file)) {
+    bool isFirst = content.empty();
     content.append(chunk, n);
+    if (isFirst && !wanted(content))
+      return content;
     if (content.size() > kMostFileBytes)
       throw Error(fmt::format("'{}' is larger than 2 GiB", path));
   }
@@ -65,13 +70,17 @@ void writeAll(std::FILE *file, const std::string &content,
 
 } // namespace
 
-std::string readFile(const std::string &path) {
+std::string readFileIf(const std::string &path, Wanted wanted) {
   if (path == "-")
-    return readAll(stdin, "standard input");
+    return readAll(stdin, "standard input", wanted);
   FilePointer file(std::fopen(path.c_str(), "rb"));
   if (!file)
     failWithErrno("open", path);
-  return readAll(file.get(), path);
+  return readAll(file.get(), path, wanted);
+}
+
+std::string readFile(const std::string &path) {
+  return readFileIf(path, [](const std::string &) { return true; });
 }
 
 void writeFile(const std::string &path, const std::string &content) {
@@ -110,9 +119,29 @@ uint64_t planHash(const Plan &plan) {
 
 std::string planHashText(uint64_t hash) { return fmt::format("{:016x}", hash); }
 
+bool looksLikePlan(const std::string &content) {
+  return isPlanFile(reinterpret_cast<const uint8_t *>(content.data()),
+                    content.size()) ||
+         looksLikePlanText(content);
+}
+
 Plan readPlan(const std::string &path, Reading reading) {
-  std::string content = readFile(path);
-  std::string name = path == "-" ? "standard input" : path;
+  return parsePlan(readFileIf(path, looksLikePlan),
+                   path == "-" ? "standard input" : path, reading);
+}
+
+/// What to do with a schedule where a plan is needed.
+static std::string scheduleHint(const std::string &name) {
+  bool isSchedule =
+      name.size() > 4 && name.compare(name.size() - 4, 4, ".csv") == 0;
+  return isSchedule ? fmt::format("; 'taktc MODEL CLUSTER --schedule={}' makes "
+                                  "a plan of a schedule",
+                                  name)
+                    : "";
+}
+
+Plan parsePlan(const std::string &content, const std::string &name,
+               Reading reading) {
   auto bytes = reinterpret_cast<const uint8_t *>(content.data());
   Plan plan;
   if (isPlanFile(bytes, content.size()))
@@ -120,8 +149,9 @@ Plan readPlan(const std::string &path, Reading reading) {
   else if (looksLikePlanText(content))
     plan = parsePlanText(content, name);
   else
-    throw Error(fmt::format(
-        "{}: neither a plan file nor the text form of a plan", name));
+    throw Error(
+        fmt::format("{}: neither a plan file nor the text form of a plan{}",
+                    name, scheduleHint(name)));
   if (reading == Reading::Proof && !hasCertificate(plan))
     requireProof(prove(plan), name);
   return plan;

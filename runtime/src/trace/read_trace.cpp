@@ -82,6 +82,8 @@ json TraceReader::parse(const std::string &content) const {
     return json::parse(content, keep);
   } catch (const json::exception &fault) {
     std::string what = fault.what();
+    if (size_t tag = what.find("] "); tag != std::string::npos)
+      what.erase(0, tag + 2); // the library's name for the fault
     std::replace(what.begin(), what.end(), '\n', ' ');
     for (char &c : what)
       if (static_cast<unsigned char>(c) < 0x20 ||

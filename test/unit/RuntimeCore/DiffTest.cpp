@@ -11,6 +11,7 @@
 #include "PlanBuilder.h"
 
 #include "takt-rt/core/diff.h"
+#include "takt-rt/core/error.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -44,10 +45,30 @@ TEST(Diff, OrderAndItsCost) {
   EXPECT_EQ(diff.orders[2].before, "2B0");
   EXPECT_EQ(diff.orders[2].after, "2F1");
   for (const StepCost &cost : {diff.before, diff.after}) {
-    EXPECT_NEAR(cost.compute + cost.bubble + cost.exposed, double(cost.step),
-                1e-6);
-    EXPECT_NEAR(cost.compute, 120, 1e-6);
+    EXPECT_NEAR(cost.compute + cost.bubble + cost.exposed, cost.step, 2);
+    EXPECT_EQ(cost.compute, 120);
   }
+}
+
+TEST(Diff, SaysThatStepsDoUnequalWork) {
+  PipelineShape shape;
+  Plan before = makePipeline(shape);
+  shape.microBatches *= 2;
+  Plan after = makePipeline(shape);
+  PlanDiff diff = diffPlans(before, after);
+  EXPECT_EQ(diff.samplesAfter, 2 * diff.samplesBefore);
+  EXPECT_NE(printText(diff).find("a step takes 48 samples -> 96"),
+            std::string::npos)
+      << printText(diff);
+  auto json = nlohmann::json::parse(toJson(diff));
+  EXPECT_EQ(json["after"]["micro_batches"], 8);
+}
+
+TEST(Diff, RefusesPlansOfOtherModels) {
+  Plan before = makePipeline({}), after = makePipeline({});
+  for (LayerInfo &layer : after.layers)
+    layer.name = "other_" + layer.name;
+  EXPECT_THROW(diffPlans(before, after), Error);
 }
 
 TEST(Diff, LayersReplicasAndMemory) {

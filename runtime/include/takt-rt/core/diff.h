@@ -19,12 +19,13 @@
 
 namespace takt::rt {
 
-/// Mean of the ranks' times in a step; the parts add up to the step.
+/// Mean of the ranks' times in a step; the parts add up to the step, but for
+/// what rounding takes.
 struct StepCost {
   Nanos step = 0;
-  double compute = 0; ///< ns of calls
-  double bubble = 0;  ///< ns of waiting while nothing moves
-  double exposed = 0; ///< ns of waiting for data on its way
+  Nanos compute = 0; ///< of calls
+  Nanos bubble = 0;  ///< of waiting while nothing moves
+  Nanos exposed = 0; ///< of waiting for data on its way
 };
 
 struct PlanDiff {
@@ -43,13 +44,16 @@ struct PlanDiff {
     int32_t position = 0;      ///< among the calls of the stage
     std::string before, after; ///< actions; empty: no more calls
   };
+  int64_t samplesBefore = 0, samplesAfter = 0; ///< of a step
+  int32_t microBatchesBefore = 0, microBatchesAfter = 0;
   std::vector<Layer> layers; ///< that moved, in the order of the first plan
   std::vector<Stage> stages; ///< whose replicas or bytes differ
   std::vector<Order> orders;
   StepCost before, after;
 };
 
-/// Both plans pass `checkStructure`; both are simulated.
+/// Both plans pass `checkStructure`; both are simulated. Throws `Error(BadInput)`
+/// when they share no layer: they are not plans of one model.
 PlanDiff diffPlans(const Plan &before, const Plan &after);
 std::string printText(const PlanDiff &diff);
 std::string toJson(const PlanDiff &diff);

@@ -50,11 +50,23 @@ enum class Reading : uint8_t { Structure, Proof };
 /// `Error(BadInput)`, for a failed proof with its text.
 Plan readPlan(const std::string &path, Reading reading = Reading::Proof);
 
+/// The plan in a file's content; `name` stands in messages.
+Plan parsePlan(const std::string &content, const std::string &name,
+               Reading reading = Reading::Proof);
+
+/// True if the content claims to be a plan, in binary or text form.
+bool looksLikePlan(const std::string &content);
+
 /// Writes the binary form, as a whole or not at all; "-" is standard output.
 void writePlan(const Plan &plan, const std::string &path);
 
 /// The bytes of a file ("-": standard input). Throws `Error(BadInput)`.
 std::string readFile(const std::string &path);
+
+/// The same, but only the beginning (64 KiB) of a file that `wanted` refuses by
+/// its beginning, so that an endless one is not read on.
+std::string readFileIf(const std::string &path,
+                       bool (*wanted)(const std::string &beginning));
 
 /// Writes a file through a temporary one beside it, so that readers see the old
 /// or the new content; "-" is standard output. Throws `Error(BadInput)`.
