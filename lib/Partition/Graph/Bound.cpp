@@ -1,0 +1,261 @@
+//===- Bound.cpp - bounds where down-sets are too many --------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Some block has at least the average work a device: with least times w(v) and
+// D devices, sum over blocks of w = W and of replicas <= D, so one block on r
+// replicas has w >= r W / D. Its load is bounded from below by the best such
+// block with everything before and after it merged into one (the bottleneck
+// relaxation of Archer et al. 2023): two truth values a node, "before" and "not
+// after", both closed under predecessors. The sums are chains of integers with
+// a step a node or tensor, which is difference logic.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DownSetProgram.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace takt {
+
+using namespace graphcut;
+
+namespace {
+
+/// Probes stop at a gap of one part in this.
+constexpr Nanos kPrecision = 1000;
+
+struct Average {
+  Nanos work = 0;      ///< least times of all nodes
+  int64_t devices = 0; ///< that blocks may use
+  Nanos bound = 0;
+};
+
+Average average(const Context &context) {
+  Average result;
+  result.devices = context.use.left(0);
+  for (const Nanos time : context.leastTime)
+    if (time != kNever)
+      result.work += time;
+  if (result.devices > 0)
+    result.bound = (result.work + result.devices - 1) / result.devices;
+  for (int32_t v = 0; v < context.graph.size; ++v) {
+    Nanos least = kNever;
+    for (const Choice &choice : context.use.choices()) {
+      const Nanos time = context.graph.nodes[v].time[choice.device];
+      if (time != kCannotRun)
+        least = std::min(least, (time + choice.replicas - 1) / choice.replicas);
+    }
+    if (least != kNever)
+      result.bound = std::max(result.bound, least);
+  }
+  return result;
+}
+
+/// The question "is there a bottleneck with a load of at most this?"
+class Relaxation {
+public:
+  Relaxation(const Context &context, const Choice &choice, const Average &mean)
+      : context(context), graph(context.graph), choice(choice) {
+    for (int32_t v = 0; v < graph.size; ++v)
+      addNode(v);
+    requireWork(
+        int64_t((__int128(choice.replicas) * mean.work + mean.devices - 1) /
+                mean.devices));
+    requireLoad();
+  }
+
+  solver::Problem atMost(Nanos load) const {
+    solver::Problem question = problem;
+    for (const solver::Integer &sum : sums)
+      question.require({solver::atMost(sum, solver::kOrigin, load)});
+    return question;
+  }
+
+private:
+  void addNode(int32_t v) {
+    before.push_back(problem.addTruth(fmt::format("before-{}", v)));
+    notAfter.push_back(problem.addTruth(fmt::format("not-after-{}", v)));
+    inside.push_back(problem.addTruth(fmt::format("inside-{}", v)));
+    problem.require({fails(before[v]), holds(notAfter[v])});
+    for (const int32_t u : graph.before[v]) {
+      problem.require({fails(before[v]), holds(before[u])});
+      problem.require({fails(notAfter[v]), holds(notAfter[u])});
+    }
+    problem.require({fails(inside[v]), holds(notAfter[v])});
+    problem.require({fails(inside[v]), fails(before[v])});
+    problem.require({holds(inside[v]), holds(before[v]), fails(notAfter[v])});
+    if (graph.nodes[v].time[choice.device] == kCannotRun)
+      problem.require({fails(inside[v])});
+  }
+
+  void requireWork(Nanos least) {
+    solver::Integer sum = solver::kOrigin;
+    for (int32_t v = 0; v < graph.size; ++v) {
+      const Nanos time = context.leastTime[v];
+      if (time == kNever || time == 0)
+        continue;
+      const solver::Integer next =
+          problem.addInteger(fmt::format("work-{}", v));
+      problem.require({solver::atMost(next, sum, time)});
+      problem.require({holds(inside[v]), solver::atMost(next, sum, 0)});
+      sum = next;
+    }
+    problem.require({solver::atLeast(sum, solver::kOrigin, least)});
+  }
+
+  /// One more step of a sum, taken when `condition` holds.
+  void step(solver::Integer &sum, solver::Truth condition, Nanos time) {
+    if (time == 0)
+      return;
+    const solver::Integer next =
+        problem.addInteger(fmt::format("load-{}", problem.integers.size()));
+    problem.require({solver::atLeast(next, sum, 0)});
+    problem.require({fails(condition), solver::atLeast(next, sum, time)});
+    sum = next;
+  }
+
+  void requireLoad() {
+    const bool together = context.problem.costModel == GraphCostModel::Sum;
+    solver::Integer work = solver::kOrigin;
+    const int64_t r = choice.replicas;
+    for (int32_t v = 0; v < graph.size; ++v) {
+      const GraphNode &node = graph.nodes[v];
+      if (node.time[choice.device] == kCannotRun)
+        continue;
+      // Rounded down, so that the sum stays below what the block pays.
+      step(work, inside[v],
+           node.time[choice.device] + 2 * (r - 1) * node.reduce / r);
+    }
+    if (context.problem.devices[choice.device].transfers) {
+      solver::Integer in = together ? work : solver::kOrigin;
+      for (const CondensedTensor &tensor : graph.tensors)
+        step(in, readsFromOutside(tensor), tensor.time);
+      solver::Integer out = together ? in : solver::kOrigin;
+      for (const CondensedTensor &tensor : graph.tensors)
+        step(out, isReadOutside(tensor), tensor.time);
+      if (together) {
+        work = out;
+      } else {
+        sums.push_back(in);
+        sums.push_back(out);
+      }
+    }
+    sums.push_back(work);
+  }
+
+  solver::Truth readsFromOutside(const CondensedTensor &tensor) {
+    const solver::Truth truth = problem.addTruth("in");
+    const solver::Truth home = inside[tensor.producer];
+    const bool relayed = context.problem.costModel == GraphCostModel::Relayed;
+    forEach(tensor.consumers.data(), graph.words, [&](int32_t v) {
+      if (relayed)
+        problem.require(
+            {holds(truth), fails(before[tensor.producer]), holds(before[v])});
+      else
+        problem.require({holds(truth), holds(home), fails(inside[v])});
+    });
+    return truth;
+  }
+
+  solver::Truth isReadOutside(const CondensedTensor &tensor) {
+    const solver::Truth truth = problem.addTruth("out");
+    const solver::Truth home = inside[tensor.producer];
+    const bool relayed = context.problem.costModel == GraphCostModel::Relayed;
+    forEach(tensor.consumers.data(), graph.words, [&](int32_t v) {
+      if (relayed)
+        problem.require({holds(truth), fails(notAfter[tensor.producer]),
+                         holds(notAfter[v])});
+      else
+        problem.require({holds(truth), fails(home), holds(inside[v])});
+    });
+    return truth;
+  }
+
+  const Context &context;
+  const Condensed &graph;
+  const Choice choice;
+  solver::Problem problem;
+  std::vector<solver::Truth> before, notAfter, inside;
+  std::vector<solver::Integer> sums;
+};
+
+/// Least period that a bottleneck run this way can have, up to `known`.
+class Probes {
+public:
+  Probes(const Context &context, const Choice &choice, const Average &mean,
+         Nanos known, const solver::Settings &settings)
+      : relaxation(context, choice, mean), replicas(choice.replicas),
+        low(mean.bound), known(known), settings(settings) {}
+
+  /// Spends at most `work`.
+  Nanos run(int64_t work) {
+    left = work;
+    // Is the answer proven? If not, halve.
+    Nanos high = known;
+    Nanos limit = known - 1;
+    while (low < high) {
+      const solver::Verdict verdict = probe(limit);
+      if (verdict == solver::Verdict::Unsatisfiable)
+        low = limit + 1;
+      else if (verdict == solver::Verdict::Satisfiable)
+        high = limit;
+      if (verdict == solver::Verdict::Unknown || left <= 0 ||
+          high - low <= known / kPrecision)
+        break;
+      limit = low + (high - low) / 2;
+    }
+    return low;
+  }
+
+private:
+  solver::Verdict probe(Nanos period) {
+    settings.workLimit = left;
+    const solver::Answer answer =
+        decide(relaxation.atMost(period * replicas), settings);
+    left -= answer.work;
+    return answer.verdict;
+  }
+
+  const Relaxation relaxation;
+  const int64_t replicas;
+  Nanos low;
+  const Nanos known;
+  solver::Settings settings;
+  int64_t left = 0;
+};
+
+} // namespace
+
+GraphBound averageBound(const GraphProblem &problem) {
+  return {average(Context(problem)).bound, GraphRung::Average};
+}
+
+GraphBound bottleneckBound(const GraphProblem &problem,
+                           const GraphPartition &known,
+                           const solver::Settings &settings) {
+  const Context context(problem);
+  const Average mean = average(context);
+  Nanos bound = known.objective;
+  const std::vector<Choice> &choices = context.use.choices();
+  if (settings.workLimit <= 0)
+    bound = mean.bound;
+  for (size_t c = 0; c < choices.size() && bound > mean.bound; ++c) {
+    solver::Settings share = settings;
+    share.name =
+        fmt::format("bottleneck-{}-{}", choices[c].device, choices[c].replicas);
+    Probes probes(context, choices[c], mean, known.objective, share);
+    bound = std::min(bound,
+                     probes.run(settings.workLimit / int64_t(choices.size())));
+  }
+  if (bound > mean.bound)
+    return {bound, GraphRung::Bottleneck};
+  return {std::min(mean.bound, known.objective), GraphRung::Average};
+}
+
+} // namespace takt
