@@ -72,8 +72,8 @@ Member::Member(const RunOptions &options, const rt::Plan &plan,
   session.watch(
       [this](const rt::Abort &abort) {
         interrupt.raise(asPeer(abort));
-        if (connected.exchange)
-          connected.exchange->ringAll();
+        if (rt::Exchange *exchange = toWake)
+          exchange->ringAll();
       },
       kGrace,
       [](const rt::Abort &abort) {
@@ -84,12 +84,15 @@ Member::Member(const RunOptions &options, const rt::Plan &plan,
       });
 }
 
+Member::~Member() { session.stopWatching(); }
+
 void Member::connect(const rt::Plan &plan, rt::Nanos predictedStep) {
   rt::TransportKind kind =
       options.transport == "shm"   ? rt::TransportKind::SharedMemory
       : options.transport == "tcp" ? rt::TransportKind::Tcp
                                    : rt::TransportKind::Auto;
   connected = rt::connectProcesses(plan, session, kind);
+  toWake = connected.exchange.get();
   patience = options.timeoutSeconds
                  ? std::make_unique<rt::Patience>(*options.timeoutSeconds)
                  : std::make_unique<rt::Patience>(options.timeoutFloor,

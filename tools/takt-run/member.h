@@ -43,6 +43,7 @@ public:
   /// Throws `rt::Error`.
   Member(const RunOptions &options, const rt::Plan &plan,
          const rt::Identity &identity, int64_t firstStep);
+  ~Member();
 
   /// Connects to the ranks that the plan exchanges messages with.
   /// `predictedStep`: 0 when not known.
@@ -63,6 +64,7 @@ private:
   rt::Session session;
   GatherInStore gather;
   rt::ProcessExchange connected;
+  std::atomic<rt::Exchange *> toWake{nullptr}; ///< when the run has failed
   rt::Interrupt interrupt;
   std::unique_ptr<rt::Patience> patience;
   std::unique_ptr<rt::Team> team;

@@ -1,13 +1,14 @@
-//===- stop.h - ending a run early and in order -------------------*- C++ -*-===//
+//===- stop.h - ending a run early and in order -------------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// Ctrl-C and SIGTERM end a run after the step under way, so that weights, profile
-// and trace are still written; a second signal ends it at once. A closed pipe is
-// an error on the stream, not the end of the process.
+// Ctrl-C and SIGTERM end a run after the step under way, so that weights,
+// profile and trace are still written; a second signal ends it at once. A
+// closed pipe is an error on the stream, not the end of the process.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

@@ -184,9 +184,8 @@ void FolderStore::beat() {
 }
 
 void FolderStore::leave() {
-  set(fmt::format("left/{}", rank), "");
   if (rank != 0)
-    return;
+    return; // rank 0 may have taken the folder away by now
   // The last to leave an orderly run takes the folder away.
   std::vector<int32_t> others;
   for (int32_t r = 1; r < size; ++r)

@@ -63,10 +63,14 @@ Session::Session(const Identity &identity, SessionOptions options)
 }
 
 Session::~Session() {
+  stopWatching();
+  lingerForOthers();
+}
+
+void Session::stopWatching() {
   quit = true;
   if (watcher.joinable())
     watcher.join();
-  lingerForOthers();
 }
 
 /// Who serves the store stays until the others have heard why the run ends.
@@ -103,8 +107,8 @@ void Session::open() {
 /// Tells the others what this process is and reads what they are.
 void Session::meet() {
   std::string mine =
-      fmt::format("{} {} {} {} {}", options.version, options.planHash,
-                  nodeKey(identity.node), hostName(), getpid());
+      fmt::format("{} {} {} {} {} {}", options.version, options.planHash,
+                  options.start, nodeKey(identity.node), hostName(), getpid());
   if (theStore->setFirst(fmt::format("hello/{}", identity.rank), mine) != mine)
     throw Error(fmt::format("two processes say that they are rank {} ({})",
                             identity.rank, identity.source),
@@ -220,9 +224,7 @@ Abort Session::fail(const Error &error) {
 }
 
 void Session::leave() {
-  quit = true;
-  if (watcher.joinable())
-    watcher.join();
+  stopWatching();
   theStore->set(fmt::format("left/{}", identity.rank), "");
   if (server) {
     std::vector<int32_t> others(identity.world - 1);

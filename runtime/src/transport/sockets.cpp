@@ -297,10 +297,14 @@ SocketThread::SocketThread()
   thread = std::thread([this] { loop(); });
 }
 
-SocketThread::~SocketThread() {
+void SocketThread::stop() {
   uint64_t one = 1;
-  if (::write(wake, &one, sizeof(one)) == sizeof(one))
+  if (thread.joinable() && ::write(wake, &one, sizeof(one)) == sizeof(one))
     thread.join();
+}
+
+SocketThread::~SocketThread() {
+  stop();
   close(epoll);
   close(wake);
 }

@@ -26,9 +26,10 @@
 namespace takt::rt {
 
 struct SessionOptions {
-  std::string planHash;
-  std::string start = "step-0"; ///< where training begins; one word
-  std::string version;          ///< of this program; all must have the same
+  // One word each.
+  std::string planHash = "none";
+  std::string start = "step-0"; ///< where training begins
+  std::string version = "none"; ///< of this program; all must have the same
   double startSeconds = 300;    ///< until all must have come
   double patience = 60;         ///< seconds for an answer of the store
   Doorkeeper::Log log;          ///< lines for standard error
@@ -60,6 +61,8 @@ public:
   /// `overdue` is called; it should end the process.
   void watch(std::function<void(const Abort &)> heard, double graceSeconds,
              std::function<void(const Abort &)> overdue);
+  /// Neither is called any more once this has returned.
+  void stopWatching();
 
   /// Reports that this rank fails, and returns the failure that was first: this
   /// one, or that of another rank, which then is why this one fails.

@@ -42,7 +42,8 @@ public:
   virtual std::optional<std::string> get(const std::string &key) = 0;
   /// Tells that this process is alive; a folder needs to be told.
   virtual void beat() {}
-  /// Says good-bye: the end of this process is no failure from now on.
+  /// Says good-bye: the end of this process is no failure from now on. Its key
+  /// "left/RANK" must have been set.
   virtual void leave() = 0;
 };
 

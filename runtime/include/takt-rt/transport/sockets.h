@@ -118,8 +118,9 @@ class SocketThread {
 public:
   SocketThread();
   ~SocketThread();
-  /// The mailbox must outlive the thread.
+  /// The mailbox must outlive the thread, or `stop`.
   void add(SocketMailbox &box);
+  void stop();
 
 private:
   void loop();
