@@ -1,0 +1,347 @@
+//===- StoreTests.cpp - what processes tell each other --------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The same promises from a store over TCP and one in a folder; what a server
+// does with those that die or talk nonsense.
+//
+//===----------------------------------------------------------------------===//
+
+#include "takt-rt/bootstrap/session.h"
+#include "takt-rt/bootstrap/store.h"
+#include "takt-rt/core/error.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <random>
+#include <set>
+
+namespace takt::rt {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kToken = "secret";
+
+class Folder {
+public:
+  Folder() {
+    path = fs::temp_directory_path() /
+           ("takt-store-" + hex(randomDigest()).substr(0, 12));
+  }
+  ~Folder() { fs::remove_all(path); }
+  fs::path path;
+};
+
+/// Stores of all ranks of a run, of one kind.
+class Members {
+public:
+  Members(bool tcp, int32_t size) {
+    if (tcp)
+      server = std::make_unique<StoreServer>(Socket::listenOn({"127.0.0.1", 0}),
+                                             kToken, nullptr);
+    stores.resize(size);
+    std::vector<std::thread> threads;
+    for (int32_t r = 0; r < size; ++r)
+      threads.emplace_back([&, r] {
+        if (tcp)
+          stores[r] =
+              std::make_unique<TcpStore>(Address{"127.0.0.1", server->port()},
+                                         kToken, r, deadlineIn(30), 30);
+        else
+          stores[r] = std::make_unique<FolderStore>(folder.path, r, size,
+                                                    deadlineIn(30));
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+
+  Folder folder;
+  std::unique_ptr<StoreServer> server;
+  std::vector<std::unique_ptr<Store>> stores;
+};
+
+class AnyStore : public testing::TestWithParam<bool> {};
+
+TEST_P(AnyStore, AllSeeWhatOneSets) {
+  Members run(GetParam(), 3);
+  EXPECT_FALSE(run.stores[2]->get("a/1"));
+  run.stores[0]->set("a/1", "one");
+  EXPECT_EQ(run.stores[2]->get("a/1"), "one");
+  run.stores[1]->set("a/1", "");
+  EXPECT_EQ(run.stores[2]->get("a/1"), "");
+  std::string binary("x\0y\n\xff", 5);
+  run.stores[1]->set("b", binary);
+  EXPECT_EQ(run.stores[0]->get("b"), binary);
+}
+
+TEST_P(AnyStore, TheFirstOfManyCounts) {
+  Members run(GetParam(), 4);
+  std::vector<std::future<std::string>> results;
+  for (int32_t r = 0; r < 4; ++r)
+    results.push_back(std::async(std::launch::async, [&, r] {
+      return run.stores[r]->setFirst("winner", std::to_string(r));
+    }));
+  std::set<std::string> winners;
+  for (auto &result : results)
+    winners.insert(result.get());
+  EXPECT_EQ(winners.size(), 1u);
+  EXPECT_EQ(run.stores[0]->get("winner"), *winners.begin());
+}
+
+TEST_P(AnyStore, WaitingNamesWhoIsMissing) {
+  Members run(GetParam(), 2);
+  run.stores[0]->set("x/1", "");
+  try {
+    waitForAll(*run.stores[0], "x", {0, 1, 2, 5}, deadlineIn(0.02), "meeting");
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_STREQ(error.what(),
+                 "meeting: ranks 0, 2 and 5 did not come in time");
+    EXPECT_EQ(error.code(), ExitCode::Timeout);
+  }
+  std::thread later([&] { run.stores[1]->set("y/7", "here"); });
+  EXPECT_EQ(waitForAll(*run.stores[0], "y", {7}, deadlineIn(30), "").at(0),
+            "here");
+  later.join();
+}
+
+TEST_P(AnyStore, WaitingEndsWhenTheRunFails) {
+  Members run(GetParam(), 2);
+  run.stores[1]->setFirst(kAbortKey, Abort{1, 11, "a link\nis cut"}.text());
+  try {
+    waitForAll(*run.stores[0], "x", {0}, deadlineIn(30), "meeting");
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_EQ(error.code(), ExitCode::PeerFailed);
+    EXPECT_NE(std::string(error.what()).find("a link\nis cut"),
+              std::string::npos);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, AnyStore, testing::Bool(),
+                         [](const auto &info) {
+                           return info.param ? "Tcp" : "Folder";
+                         });
+
+TEST(Abort, ReadsWhatItWrites) {
+  Abort abort = *Abort::parse(Abort{-1, 13, "why not? 1 2"}.text());
+  EXPECT_EQ(abort.rank, -1);
+  EXPECT_EQ(abort.code, 13);
+  EXPECT_EQ(abort.what, "why not? 1 2");
+  for (const char *wrong : {"", "1", "1 ", "x 1 y", "1 x y", "1 2"})
+    EXPECT_FALSE(Abort::parse(wrong)) << wrong;
+}
+
+TEST(StoreServer, TakesAnEndWithoutGoodByeForADeath) {
+  Members run(true, 3);
+  run.stores[1]->leave();
+  run.stores[1].reset();
+  run.stores[2].reset();
+  std::optional<std::string> text;
+  for (int i = 0; i < 2000 && !text; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    text = run.stores[0]->get(kAbortKey);
+  }
+  ASSERT_TRUE(text);
+  EXPECT_EQ(Abort::parse(*text)->rank, 2);
+}
+
+TEST(StoreServer, RefusesWhatIsTooLong) {
+  Members run(true, 2);
+  EXPECT_THROW(run.stores[1]->set(std::string(kMostKey + 1, 'k'), ""), Error);
+  EXPECT_THROW(run.stores[1]->set("k", std::string(kMostValue + 1, 'v')),
+               Error);
+  std::string longest(kMostValue, 'v');
+  run.stores[1]->set("k", longest);
+  EXPECT_EQ(run.stores[0]->get("k"), longest);
+}
+
+/// Somebody with the token who sends nonsense is cut off; the others go on.
+TEST(StoreServer, NonsenseEndsItsConnectionOnly) {
+  StoreServer server(Socket::listenOn({"127.0.0.1", 0}), kToken, nullptr);
+  Address address{"127.0.0.1", server.port()};
+  TcpStore good(address, kToken, 0, deadlineIn(30), 30);
+  std::mt19937 random(11);
+  for (int i = 0; i < 100; ++i) {
+    Socket socket = Socket::connectTo(address, deadlineIn(30));
+    introduce(socket, kToken, Purpose::Store, 9, 0, deadlineIn(30));
+    std::string bytes(1 + random() % 100, ' ');
+    for (char &byte : bytes)
+      byte = char(random());
+    if (i % 2 == 0) { // a frame of the right length, with anything in it
+      uint32_t length = uint32_t(bytes.size());
+      bytes.insert(0, reinterpret_cast<char *>(&length), sizeof(length));
+    }
+    socket.writeAll(bytes.data(), bytes.size(), deadlineIn(30));
+    good.set("n", std::to_string(i));
+    EXPECT_EQ(good.get("n"), std::to_string(i));
+  }
+}
+
+TEST(TcpStore, WhoLosesTheServerIsTold) {
+  auto server = std::make_unique<StoreServer>(
+      Socket::listenOn({"127.0.0.1", 0}), kToken, nullptr);
+  TcpStore store({"127.0.0.1", server->port()}, kToken, 0, deadlineIn(30), 30);
+  server.reset();
+  for (int i = 0; i < 2; ++i)
+    try {
+      store.get("a");
+      FAIL();
+    } catch (const Error &error) {
+      EXPECT_EQ(error.code(), ExitCode::PeerFailed);
+    }
+}
+
+// What an earlier run left, ended in order or not, is never taken for this one.
+TEST(FolderStore, IgnoresEarlierRuns) {
+  Folder folder;
+  for (int run = 0; run < 4; ++run) {
+    std::unique_ptr<Store> zero, one;
+    std::thread other([&] {
+      one = std::make_unique<FolderStore>(folder.path, 1, 2, deadlineIn(30));
+    });
+    if (run % 2 == 1) // the other comes first
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    zero = std::make_unique<FolderStore>(folder.path, 0, 2, deadlineIn(30));
+    other.join();
+    EXPECT_FALSE(one->get("mark"));
+    zero->set("mark", std::to_string(run));
+    EXPECT_EQ(one->get("mark"), std::to_string(run));
+    if (run >= 2) {
+      one->set("left/1", "");
+      one->leave();
+      zero->set("left/0", "");
+      zero->leave();
+    }
+  }
+}
+
+TEST(FolderStore, NamesTheMissing) {
+  Folder folder;
+  try {
+    FolderStore alone(folder.path, 0, 4, deadlineIn(0.05));
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("ranks 1, 2 and 3"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_THROW(FolderStore("/proc/takt", 0, 2, deadlineIn(0.05)), Error);
+}
+
+//===----------------------------------------------------------------------===//
+// Sessions
+//===----------------------------------------------------------------------===//
+
+Identity member(int32_t rank, int32_t size, const std::string &where) {
+  Identity identity;
+  identity.rank = rank;
+  identity.world = size;
+  identity.rendezvous = where;
+  identity.source = "the test";
+  return identity;
+}
+
+/// What became of each rank's session, which is kept when it met the others.
+std::vector<std::string> meet(std::vector<Identity> members,
+                              std::vector<SessionOptions> options,
+                              std::vector<std::unique_ptr<Session>> &sessions) {
+  std::vector<std::string> errors(members.size());
+  sessions.resize(members.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < members.size(); ++i)
+    threads.emplace_back([&, i] {
+      try {
+        options[i].startSeconds = 30;
+        sessions[i] = std::make_unique<Session>(members[i], options[i]);
+      } catch (const Error &error) {
+        errors[i] = error.what();
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return errors;
+}
+
+TEST(Session, MeetsAndLeaves) {
+  Folder folder;
+  std::string where = "file:" + folder.path.string();
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<Identity> members{member(0, 3, where), member(1, 3, where),
+                                member(2, 3, where)};
+  members[2].node = 1; // as a launcher would say
+  std::vector<std::string> errors =
+      meet(members, std::vector<SessionOptions>(3), sessions);
+  EXPECT_EQ(errors, std::vector<std::string>(3));
+  EXPECT_EQ(sessions[0]->nodeRanks(), (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(sessions[2]->nodeRanks(), std::vector<int32_t>{2});
+  EXPECT_FALSE(sessions[0]->isOneNode());
+  std::vector<std::thread> threads;
+  for (auto &session : sessions)
+    threads.emplace_back([&session] { session->leave(); });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path),
+                          fs::directory_iterator()),
+            1); // the word of the last run
+}
+
+TEST(Session, AnotherPlanVersionOrStartIsRefused) {
+  for (std::string SessionOptions::*field :
+       {&SessionOptions::planHash, &SessionOptions::version,
+        &SessionOptions::start}) {
+    Folder folder;
+    std::string where = "file:" + folder.path.string();
+    std::vector<SessionOptions> options(2);
+    options[0].planHash = options[1].planHash = "same";
+    options[0].version = options[1].version = "1.0";
+    options[1].*field = "other";
+    std::vector<std::unique_ptr<Session>> sessions;
+    std::vector<std::string> errors =
+        meet({member(0, 2, where), member(1, 2, where)}, options, sessions);
+    EXPECT_FALSE(errors[0].empty() || errors[1].empty());
+  }
+}
+
+TEST(Session, TheFirstFailureIsEveryones) {
+  Folder folder;
+  std::string where = "file:" + folder.path.string();
+  std::vector<std::unique_ptr<Session>> sessions;
+  meet({member(0, 3, where), member(1, 3, where), member(2, 3, where)},
+       std::vector<SessionOptions>(3), sessions);
+  std::promise<Abort> heard;
+  sessions[2]->watch([&](const Abort &abort) { heard.set_value(abort); }, 60,
+                     [](const Abort &) { FAIL(); });
+  Abort first = sessions[1]->fail(Error("too hot", ExitCode::Communication));
+  EXPECT_EQ(first.rank, 1);
+  Abort later = sessions[0]->fail(Error("too cold", ExitCode::Timeout));
+  EXPECT_EQ(later.rank, 1);
+  Abort seen = heard.get_future().get();
+  EXPECT_EQ(seen.rank, 1);
+  EXPECT_EQ(seen.code, 11);
+  EXPECT_EQ(seen.what, "too hot");
+}
+
+TEST(Session, WhoDoesNotEndIsOverdue) {
+  Folder folder;
+  std::string where = "file:" + folder.path.string();
+  std::vector<std::unique_ptr<Session>> sessions;
+  meet({member(0, 2, where), member(1, 2, where)},
+       std::vector<SessionOptions>(2), sessions);
+  std::promise<void> overdue;
+  sessions[0]->watch([](const Abort &) {}, 0.01,
+                     [&](const Abort &) { overdue.set_value(); });
+  sessions[1]->fail(Error("done", ExitCode::Internal));
+  overdue.get_future().get();
+}
+
+} // namespace
+} // namespace takt::rt
