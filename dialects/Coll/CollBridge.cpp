@@ -283,9 +283,10 @@ void coll::importBuckets(const LoweringProblem &problem, ProgramParts parts) {
   auto groups = llvm::to_vector(program.getBody().getOps<GroupOp>());
   for (GroupOp group : groups) {
     const StageInput &stage = problem.stages[group.getRole()];
+    // Also where one all-reduce and a send are set in order.
+    setLanes(roles[group.getRole()], stage);
     if (bucketCount(stage) < 2)
       continue;
-    setLanes(roles[group.getRole()], stage);
     mlir::OpBuilder builder(group);
     for (int32_t k = 0; k < bucketCount(stage); ++k)
       GroupOp::create(builder, group.getLoc(),

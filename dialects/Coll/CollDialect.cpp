@@ -51,7 +51,8 @@ static llvm::SmallVector<int32_t> microBatchesOf(LaneAttr lane) {
   llvm::SmallVector<int32_t> list;
   if (lane)
     for (const CommAction &action : lane.getActions().getActions())
-      list.push_back(action.microBatch);
+      if (!action.wait)
+        list.push_back(action.microBatch);
   return list;
 }
 
@@ -105,7 +106,8 @@ LogicalResult GroupOp::verify() {
   int32_t bucket = getBucket().value_or(-1);
   for (auto lane : role->getLanesAttr().getAsRange<LaneAttr>())
     for (const CommAction &action : lane.getActions().getActions())
-      if (action.kind == takt::CommKind::Reduce && action.part == bucket)
+      if (action.kind == takt::CommKind::Reduce && !action.wait &&
+          action.part == bucket)
         return success();
   if (bucket < 0)
     return emitOpError() << "is of the whole gradients of role " << getRole()

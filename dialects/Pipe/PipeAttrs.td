@@ -140,6 +140,7 @@ def Pipe_ActionsAttr : Pipe_Attr<"Actions", "actions"> {
     | `1SEND_B3`, `0RECV_B3` | gradient to, from the neighbouring stage |
     | `0REDUCE_GRAD` | all-reduce among the replicas of stage 0 |
     | `0REDUCE_GRAD1` | of its gradient bucket 1, where there are several |
+    | `1WAIT_SEND_B3`, `1WAIT_REDUCE_GRAD0` | no action: the next one of the lane waits for that |
     | `0TIE_SUM0` | sum of stage 0's uses of tied parameter 0 |
     | `0TIE_SEND0_1`, `1TIE_RECV0_0` | its sum to stage 1, from stage 0 |
     | `0UPDATE` | optimizer step |

@@ -43,7 +43,7 @@ void PipeDialect::initialize() {
 llvm::hash_code takt::hash_value(const CommAction &action) {
   return llvm::hash_combine(static_cast<int>(action.kind), action.stage,
                             static_cast<int>(action.compute), action.microBatch,
-                            action.tie, action.peer, action.part);
+                            action.tie, action.peer, action.part, action.wait);
 }
 
 //===----------------------------------------------------------------------===//

@@ -221,6 +221,17 @@ LogicalResult RoleOp::verify() {
     for (const CommAction &action : lane.getActions().getActions()) {
       if (failed(belongs(action)))
         return failure();
+      if (action.wait) {
+        bool isReduce = action.kind == CommKind::Reduce;
+        LaneKind place = isReduce ? LaneKind::SendGrad : LaneKind::Reduce;
+        if (place != lane.getKind())
+          return emitOpError()
+                 << getNumber() << " has '" << takt::toText(action)
+                 << "' on lane '" << stringifyLaneKind(lane.getKind())
+                 << "'; such a wait stands on lane '"
+                 << stringifyLaneKind(place) << "'";
+        continue;
+      }
       if (laneOf(action.kind) != lane.getKind())
         return emitOpError()
                << getNumber() << " has action '" << takt::toText(action)

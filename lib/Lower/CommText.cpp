@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The action alphabet with sends, receives, collectives and updates. Compute and
-// transfer actions are spelled as in PyTorch's pipelining CSV.
+// The action alphabet with sends, receives, collectives and updates. Compute
+// and transfer actions are spelled as in PyTorch's pipelining CSV.
 //
 //===----------------------------------------------------------------------===//
 #include "takt/Lower/Lower.h"
@@ -21,10 +21,16 @@ using namespace takt;
 bool CommAction::operator==(const CommAction &o) const {
   return kind == o.kind && stage == o.stage && compute == o.compute &&
          microBatch == o.microBatch && tie == o.tie && peer == o.peer &&
-         part == o.part;
+         part == o.part && wait == o.wait;
 }
 
 std::string takt::toText(const CommAction &a) {
+  if (a.wait) {
+    CommAction named = a;
+    named.wait = false;
+    std::string stage = std::to_string(a.stage);
+    return stage + "WAIT_" + toText(named).substr(stage.size());
+  }
   switch (a.kind) {
   case CommKind::Compute:
     return toText(Action{a.stage, a.compute, a.microBatch}) +
@@ -82,8 +88,8 @@ struct Word {
 };
 
 constexpr Word kMicroBatchWords[] = {
-    {"LOAD", CommKind::Load},     {"SEND_F", CommKind::SendF},
-    {"RECV_F", CommKind::RecvF},  {"SEND_B", CommKind::SendB},
+    {"LOAD", CommKind::Load},    {"SEND_F", CommKind::SendF},
+    {"RECV_F", CommKind::RecvF}, {"SEND_B", CommKind::SendB},
     {"RECV_B", CommKind::RecvB},
 };
 constexpr Word kStepWords[] = {
@@ -125,6 +131,15 @@ std::optional<CommAction> takt::parseCommAction(const std::string &text) {
   std::string_view rest = text;
   if (!takeNumber(rest, action.stage))
     return std::nullopt;
+  if (takeWord(rest, "WAIT_")) {
+    std::optional<CommAction> named =
+        parseCommAction(std::to_string(action.stage) + std::string(rest));
+    if (!named || named->wait ||
+        (named->kind != CommKind::SendB && named->kind != CommKind::Reduce))
+      return std::nullopt;
+    named->wait = true;
+    return named;
+  }
   for (const Word &word : kStepWords)
     if (rest == word.text) {
       action.kind = word.kind;

@@ -31,16 +31,18 @@ void RoleBuilder::indexActions() {
   for (size_t l = 0; l < input.lanes.size(); ++l) {
     const LaneInput &lane = input.lanes[l];
     laneOf[lane.kind] = uint16_t(l);
-    for (size_t i = 0; i < lane.actions.size(); ++i) {
-      const CommAction &action = lane.actions[i];
-      countAfter[toText(action)] = uint32_t(i + 1);
+    uint32_t instrs = 0;
+    for (const CommAction &action : lane.actions) {
+      if (action.wait)
+        continue;
+      int32_t at = int32_t(instrs);
+      countAfter[toText(action)] = ++instrs;
       if (action.kind == CommKind::Reduce)
-        bucketDone[std::max(action.part, 0)] = {uint16_t(l), uint32_t(i + 1)};
+        bucketDone[std::max(action.part, 0)] = {uint16_t(l), instrs};
       if (action.kind != CommKind::Compute)
         continue;
       ++calls;
       int32_t m = action.microBatch;
-      int32_t at = int32_t(i);
       switch (action.compute) {
       case ActionKind::F:
         position[0][m] = at;
@@ -70,8 +72,8 @@ RoleBuilder::SlotPlan RoleBuilder::assignSlots(bool byBackward,
   const std::vector<int32_t> &taken = position[byBackward ? 1 : 0];
   std::vector<int32_t> given(count);
   for (int32_t m = 0; m < count; ++m)
-    given[m] = untilPhase < 0 ? taken[m]
-                              : std::max(taken[m], position[untilPhase][m]);
+    given[m] =
+        untilPhase < 0 ? taken[m] : std::max(taken[m], position[untilPhase][m]);
   std::vector<int32_t> order(count);
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(),
@@ -138,10 +140,10 @@ void RoleBuilder::planSlots() {
   if (stage.output >= 0)
     outputSlots = assignSlots(false, lastPhase(stage.output), true, 1);
   if (stage.outputGrad >= 0)
-    outputGradSlots = assignSlots(true, std::max<int8_t>(lastPhase(stage.outputGrad), 1), false, 1);
+    outputGradSlots = assignSlots(
+        true, std::max<int8_t>(lastPhase(stage.outputGrad), 1), false, 1);
   if (stage.inputGradient >= 0)
-    inputGradSlots =
-        assignSlots(true, lastPhase(stage.inputGradient), true, 1);
+    inputGradSlots = assignSlots(true, lastPhase(stage.inputGradient), true, 1);
 }
 
 namespace {
@@ -198,6 +200,7 @@ void RoleBuilder::makeLanes() {
   auto done = [&](CommKind kind, LaneKind lane, const CommAction &like) {
     CommAction other = like;
     other.kind = kind;
+    other.wait = false;
     return Wait{laneOf.at(lane), countAfter.at(toText(other))};
   };
   uint16_t compute = laneOf.at(LaneKind::Compute);
@@ -343,10 +346,19 @@ void RoleBuilder::makeLanes() {
     for (size_t other = 0, same = 0; other < l; ++other)
       if (input.lanes[other].kind == lane.kind)
         lane.name = laneName(lane.kind) + std::to_string(++same);
+    std::vector<Wait> ordered; // before the next action of the lane
     for (const CommAction &action : input.lanes[l].actions) {
+      if (action.wait) {
+        ordered.push_back(action.kind == CommKind::Reduce
+                              ? bucketDone[std::max(action.part, 0)]
+                              : done(action.kind, LaneKind::SendGrad, action));
+        continue;
+      }
       rt::Instr instr = instrOf(action);
       instr.waitBegin = uint32_t(lane.waits.size());
-      append(lane.waits, normalize(waitsOf(action), uint16_t(l)));
+      append(ordered, waitsOf(action));
+      append(lane.waits, normalize(ordered, uint16_t(l)));
+      ordered.clear();
       instr.waitEnd = uint32_t(lane.waits.size());
       lane.instrs.push_back(instr);
     }

@@ -144,7 +144,8 @@ std::optional<std::string> checkLanes(const LoweringProblem &problem) {
     std::map<rt::LaneKind, std::vector<std::string>> out;
     for (const LaneInput &lane : stage.lanes)
       for (const CommAction &action : lane.actions)
-        out[lane.kind].push_back(toText(action));
+        if (!action.wait)
+          out[lane.kind].push_back(toText(action));
     for (auto &[kind, list] : out)
       std::sort(list.begin(), list.end());
     return out;
@@ -159,6 +160,8 @@ std::optional<std::string> checkLanes(const LoweringProblem &problem) {
       return fmt::format("stage {} has actions that its schedule does not call "
                          "for",
                          s);
+    if (auto fault = checkWaits(problem.stages[s], int32_t(s)))
+      return fault;
     bool step = false;
     for (const LaneInput &lane : problem.stages[s].lanes) {
       if (lane.kind != rt::LaneKind::Compute)

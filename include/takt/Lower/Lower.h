@@ -46,6 +46,9 @@ struct CommAction {
   int32_t tie = -1;                   ///< TieSum, TieSend, TieRecv
   int32_t peer = -1;                  ///< TieSend, TieRecv: the other stage
   int32_t part = -1; ///< Compute: piece; Reduce: bucket; -1: the whole
+  /// SendB, Reduce: not the action, but that the next one of the lane waits for
+  /// it: "1WAIT_SEND_B3", "1WAIT_REDUCE_GRAD0".
+  bool wait = false;
   bool operator==(const CommAction &o) const;
   bool operator!=(const CommAction &o) const { return !(*this == o); }
 };
@@ -116,6 +119,18 @@ std::vector<Bytes> bucketBytes(const Graph &graph, const StageInput &stage);
 /// (buckets in the order of their launch; empty: one lane, first ready first).
 void cutIntoBuckets(StageInput &stage, std::vector<int32_t> begins,
                     std::vector<std::vector<int32_t>> order = {});
+
+/// Sets the send of a gradient and the stage's all-reduces in order where they
+/// share a link: the send waits for bucket `before`, bucket `after` for the
+/// send
+/// (-1: neither; the one all-reduce of a whole stage is bucket 0). Only the
+/// last send may wait: nothing on its stage waits for that one but such
+/// buckets, so that no order of the two can close a circle over other stages.
+void orderSend(StageInput &stage, int32_t microBatch, int32_t before,
+               int32_t after);
+
+/// What is wrong with the waits of a stage's lanes.
+std::optional<std::string> checkWaits(const StageInput &stage, int32_t index);
 
 /// The ties of a cut into layer ranges, by ascending parameter.
 std::vector<TieInput>

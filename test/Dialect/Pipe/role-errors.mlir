@@ -204,6 +204,18 @@ pipe.program @job of @net on @host schedule "1f1b"
   pipe.stage 0 layers [0, 3) "fc" to "loss" segments [0, 3)
     replicas 1 devices [0] memory_bytes 0 in_flight 2
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  // expected-error@+1 {{0 has '0WAIT_SEND_B0' on lane 'send_grad'; such a wait stands on lane 'reduce'}}
+  pipe.role 0 stages [0] actions <"">
+    lane send_grad <"0WAIT_SEND_B0 0SEND_B0">
+}
+
+// -----
+
+pipe.program @job of @net on @host schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  pipe.stage 0 layers [0, 3) "fc" to "loss" segments [0, 3)
+    replicas 1 devices [0] memory_bytes 0 in_flight 2
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
   // expected-error@+1 {{0 has action '0UPDATE' on lane 'reduce'; its place is lane 'compute'}}
   pipe.role 0 stages [0] actions <"">
     lane reduce <"0UPDATE">
