@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // First every stage by itself, then the whole step under the virtual clock,
-// which alone decides.
+// which alone decides. As each candidate is a whole plan, stages are tried one
+// by one only where they are few.
 //
 //===----------------------------------------------------------------------===//
 #include "takt/Overlap/Choose.h"
@@ -24,7 +25,7 @@ namespace {
 /// only adds latencies: what is exposed is the last bucket.
 constexpr int kBucketCounts[] = {2, 3, 4, 6, 8, 12, 16};
 
-/// Stages up to which each is tried by itself: a try runs the whole step.
+/// Stages up to which each is tried by itself.
 constexpr size_t kMostTries = 16;
 
 bool reduces(const StageInput &stage) {
@@ -80,73 +81,176 @@ StageOverlap decideStage(const LoweringProblem &problem, int32_t index,
   return best;
 }
 
+/// Sets send and buckets in the order of the answer, where they meet in it.
+void applyOrder(StageInput &stage, const StageOverlap &decision) {
+  const OverlapProblem &problem = decision.sendProblem;
+  const OverlapSolution &solution = decision.sendSolution;
+  int32_t count = bucketCount(stage), send = 2 * count;
+  Nanos ready = problem.actions[send].release;
+  for (int32_t a : problem.actions[send].after)
+    ready = std::max(ready, solution.start[a] + problem.actions[a].time);
+  for (const std::vector<int32_t> &lane : laneOrder(problem, solution)) {
+    auto at = std::find(lane.begin(), lane.end(), send);
+    if (at == lane.end())
+      continue;
+    bool waits = at != lane.begin() && solution.start[send] > ready;
+    int32_t before = waits ? *(at - 1) - count : -1;
+    int32_t after = at + 1 != lane.end() ? *(at + 1) - count : -1;
+    orderSend(stage, decision.send->microBatch, before, after);
+  }
+}
+
 /// Buckets of each reducing lane in the order in which they start.
 std::vector<std::vector<int32_t>> bucketOrder(const StageOverlap &decision) {
-  std::vector<std::vector<int32_t>> order =
-      laneOrder(decision.problem, decision.solution);
+  const OverlapProblem &problem =
+      decision.ordered ? decision.sendProblem : decision.problem;
+  std::vector<std::vector<int32_t>> order = laneOrder(
+      problem, decision.ordered ? decision.sendSolution : decision.solution);
   int32_t pieces = int32_t(decision.bucketBegins.size());
-  for (std::vector<int32_t> &lane : order)
+  for (std::vector<int32_t> &lane : order) {
+    // All-reduces stand after the pieces, and a send after them.
+    lane.erase(std::remove(lane.begin(), lane.end(), 2 * pieces), lane.end());
     for (int32_t &action : lane)
-      action -= pieces; // all-reduces stand after the pieces
+      action -= pieces;
+  }
   return order;
 }
 
 LoweringProblem apply(const LoweringProblem &problem,
                       const std::vector<StageOverlap> &stages) {
   LoweringProblem out = problem;
-  for (const StageOverlap &s : stages)
+  for (const StageOverlap &s : stages) {
     if (s.taken)
       cutIntoBuckets(out.stages[s.stage], s.bucketBegins, bucketOrder(s));
+    if (s.ordered)
+      applyOrder(out.stages[s.stage], s);
+  }
   return out;
 }
 
-/// The step, and when each role's last instruction ends in it.
-Nanos stepOf(const LoweringProblem &problem, std::vector<Nanos> *ends) {
-  rt::Plan plan = lower(problem);
-  rt::SimulateOptions options;
-  options.keepRecords = ends != nullptr;
-  rt::Simulation run = rt::simulate(plan, options);
-  if (ends) {
-    ends->assign(plan.roles.size(), 0);
-    for (const rt::Record &record : run.records) {
-      Nanos &end = (*ends)[plan.roleOf(record.rank)];
-      end = std::max(end, record.end);
-    }
+/// Looks for the decisions with the shortest step: those of all stages
+/// together, then stage by stage from the best of these.
+class Choice {
+public:
+  Choice(LoweringProblem &problem, OverlapChoice &choice,
+         const OverlapOptions &options)
+      : problem(problem), choice(choice), options(options) {}
+  void run();
+
+private:
+  using Levels = std::vector<int>; ///< by stage, as in `set`
+  /// 0: as it was; 1: buckets; 2: and in order with the send.
+  static void set(StageOverlap &stage, int level) {
+    stage.taken = level > 0 && stage.bucketBegins.size() > 1;
+    stage.ordered = level > 1 && stage.send;
   }
-  return run.makespan;
+  static int most(const StageOverlap &stage) {
+    return stage.send ? 2 : stage.bucketBegins.size() > 1 ? 1 : 0;
+  }
+  rt::Simulation simulate(const Levels &levels, bool keepRecords);
+  void look(const Levels &levels);
+  void findSends(const Levels &levels);
+  void refine();
+
+  LoweringProblem &problem;
+  OverlapChoice &choice;
+  const OverlapOptions &options;
+  rt::Plan plan; ///< that was simulated last
+  Levels best;
+  Nanos bestStep = 0;
+};
+
+rt::Simulation Choice::simulate(const Levels &levels, bool keepRecords) {
+  for (size_t i = 0; i < levels.size(); ++i)
+    set(choice.stages[i], levels[i]);
+  plan = lower(apply(problem, choice.stages));
+  rt::SimulateOptions how;
+  how.keepRecords = keepRecords;
+  return rt::simulate(plan, how);
 }
 
-/// Where the buckets of all stages together do not pay, those of some may: they
-/// do not slow down what others wait for. Those that end last come first.
-bool takeOneByOne(const LoweringProblem &problem, OverlapChoice &choice,
-                  LoweringProblem &best) {
-  std::vector<StageOverlap *> candidates;
-  for (StageOverlap &s : choice.stages)
-    if (s.taken) {
-      s.taken = false;
-      candidates.push_back(&s);
-    }
-  choice.with = choice.without;
-  if (candidates.size() < 2 || candidates.size() > kMostTries)
-    return false;
-  auto gain = [](const StageOverlap *s) {
-    return s->alone - s->solution.makespan;
-  };
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [&](const StageOverlap *a, const StageOverlap *b) {
-                     return gain(a) > gain(b);
-                   });
-  for (StageOverlap *s : candidates) {
-    s->taken = true;
-    LoweringProblem some = apply(problem, choice.stages);
-    if (Nanos step = stepOf(some, nullptr); step < choice.with) {
-      choice.with = step;
-      best = std::move(some);
-    } else {
-      s->taken = false;
-    }
+/// Of equal steps the one found first stays: it changes less.
+void Choice::look(const Levels &levels) {
+  if (levels == best)
+    return;
+  Nanos step = simulate(levels, false).makespan;
+  if (step >= bestStep)
+    return;
+  best = levels;
+  bestStep = step;
+}
+
+/// Sends as they are where every stage has its buckets.
+void Choice::findSends(const Levels &levels) {
+  if (problem.resources.empty())
+    return; // nothing competes
+  rt::Simulation run = simulate(levels, true);
+  LoweringProblem now = apply(problem, choice.stages);
+  for (StageOverlap &s : choice.stages) {
+    s.send = tailSend(now, s.stage, plan, run);
+    if (!s.send)
+      continue;
+    s.sendProblem =
+        stageTail(problem, s.stage, s.bucketBegins, options.lanes, &*s.send);
+    s.sendSolution = placeSend(s.sendProblem, laneOrder(s.problem, s.solution),
+                               options.limits);
   }
-  return choice.pays();
+}
+
+/// Each stage by itself; what does not make the step longer to leave out is
+/// left out.
+void Choice::refine() {
+  if (choice.stages.size() > kMostTries)
+    return;
+  for (size_t i = 0; i < best.size(); ++i)
+    for (int level = 0; level <= most(choice.stages[i]); ++level) {
+      Levels other = best;
+      other[i] = level;
+      if (other == best)
+        continue;
+      Nanos step = simulate(other, false).makespan;
+      if (step < bestStep || (step == bestStep && level < best[i])) {
+        best = other;
+        bestStep = step;
+      }
+    }
+}
+
+void Choice::run() {
+  Levels none(choice.stages.size(), 0), buckets = none, ordered = none;
+  for (size_t i = 0; i < choice.stages.size(); ++i)
+    buckets[i] = most(choice.stages[i]);
+  rt::Simulation before = simulate(none, true);
+  best = none;
+  bestStep = choice.without = before.makespan;
+  look(buckets);
+  findSends(buckets);
+  for (size_t i = 0; i < choice.stages.size(); ++i)
+    ordered[i] = most(choice.stages[i]);
+  look(ordered);
+  // A stage that ended before the new step needs nothing. With sums of tied
+  // parameters stages wait for each other, so this is tried, not known.
+  std::vector<Nanos> ends(problem.stages.size(), 0);
+  std::vector<int32_t> roleOf;
+  for (size_t s = 0; s < problem.stages.size(); ++s)
+    roleOf.insert(roleOf.end(), problem.stages[s].replicas, int32_t(s));
+  for (const rt::Record &record : before.records)
+    ends[roleOf[record.rank]] = std::max(ends[roleOf[record.rank]], record.end);
+  Levels needed = best;
+  for (size_t i = 0; i < best.size(); ++i)
+    if (ends[choice.stages[i].stage] <= bestStep)
+      needed[i] = 0;
+  if (needed != best)
+    if (Nanos step = simulate(needed, false).makespan; step <= bestStep) {
+      best = needed;
+      bestStep = step;
+    }
+  refine();
+  for (size_t i = 0; i < best.size(); ++i)
+    set(choice.stages[i], best[i]);
+  choice.with = bestStep;
+  if (choice.pays())
+    problem = apply(problem, choice.stages);
 }
 
 } // namespace
@@ -154,43 +258,12 @@ bool takeOneByOne(const LoweringProblem &problem, OverlapChoice &choice,
 OverlapChoice takt::chooseOverlap(LoweringProblem &problem,
                                   const OverlapOptions &options) {
   OverlapChoice choice;
-  bool any = false;
   for (size_t s = 0; s < problem.stages.size(); ++s) {
     const StageInput &stage = problem.stages[s];
-    if (!reduces(stage) || bucketCount(stage) > 1)
-      continue;
-    choice.stages.push_back(decideStage(problem, int32_t(s), options));
-    StageOverlap &last = choice.stages.back();
-    last.taken = last.bucketBegins.size() > 1;
-    any = any || last.taken;
+    if (reduces(stage) && bucketCount(stage) == 1)
+      choice.stages.push_back(decideStage(problem, int32_t(s), options));
   }
-  if (choice.stages.empty())
-    return choice;
-  std::vector<Nanos> ends;
-  choice.without = choice.with = stepOf(problem, any ? &ends : nullptr);
-  if (!any)
-    return choice;
-
-  LoweringProblem all = apply(problem, choice.stages);
-  choice.with = stepOf(all, nullptr);
-  if (!choice.pays() && !takeOneByOne(problem, choice, all))
-    return choice;
-  // A stage that ends before the new step without buckets needs none. With sums
-  // of tied parameters stages wait for each other, so this is tried, not known.
-  std::vector<StageOverlap> needed = choice.stages;
-  bool fewer = false;
-  for (StageOverlap &s : needed)
-    if (s.taken && ends[s.stage] <= choice.with) {
-      s.taken = false;
-      fewer = true;
-    }
-  if (fewer) {
-    LoweringProblem some = apply(problem, needed);
-    if (stepOf(some, nullptr) <= choice.with) {
-      choice.stages = std::move(needed);
-      all = std::move(some);
-    }
-  }
-  problem = std::move(all);
+  if (!choice.stages.empty())
+    Choice(problem, choice, options).run();
   return choice;
 }

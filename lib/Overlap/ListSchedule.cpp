@@ -107,6 +107,45 @@ OverlapSolution takt::listSchedule(const OverlapProblem &problem,
   return out;
 }
 
+std::optional<OverlapSolution>
+takt::inOrder(const OverlapProblem &problem,
+              const std::vector<std::vector<int32_t>> &lanes) {
+  std::vector<std::vector<int32_t>> before = Paths(problem).before;
+  size_t count = problem.actions.size();
+  OverlapSolution out;
+  out.start.assign(count, -1);
+  out.lane.assign(count, -1);
+  out.method = "list scheduling";
+  for (size_t l = 0; l < lanes.size(); ++l)
+    for (size_t k = 0; k < lanes[l].size(); ++k) {
+      out.lane[lanes[l][k]] = int32_t(l);
+      if (k > 0)
+        before[lanes[l][k]].push_back(lanes[l][k - 1]);
+    }
+  // Each round places at least one action, or the order is a circle.
+  for (size_t left = count; left > 0;) {
+    size_t placed = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const OverlapAction &a = problem.actions[i];
+      bool isReady = out.start[i] < 0 &&
+                     std::all_of(before[i].begin(), before[i].end(),
+                                 [&](int32_t b) { return out.start[b] >= 0; });
+      if (!isReady)
+        continue;
+      out.start[i] = a.release;
+      for (int32_t b : before[i])
+        out.start[i] =
+            std::max(out.start[i], out.start[b] + problem.actions[b].time);
+      out.makespan = std::max(out.makespan, out.start[i] + a.time + a.tail);
+      ++placed;
+    }
+    if (placed == 0)
+      return std::nullopt;
+    left -= placed;
+  }
+  return out;
+}
+
 Nanos takt::overlapBound(const OverlapProblem &problem) {
   const Paths paths(problem);
   std::vector<int32_t> comm; // by descending tail

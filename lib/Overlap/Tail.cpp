@@ -82,7 +82,7 @@ Nanos tieTail(const LoweringProblem &problem, const StageInput &stage,
 
 OverlapProblem takt::stageTail(const LoweringProblem &problem, int32_t index,
                                const std::vector<int32_t> &bucketBegins,
-                               int32_t lanes) {
+                               int32_t lanes, const TailSend *send) {
   StageInput stage = problem.stages[index];
   stage.bucketBegins = bucketBegins;
   int32_t count = bucketCount(stage);
@@ -122,6 +122,16 @@ OverlapProblem takt::stageTail(const LoweringProblem &problem, int32_t index,
       reduce.tail = tied + update;
     finish.after.push_back(int32_t(tail.actions.size()));
     tail.actions.push_back(std::move(reduce));
+  }
+  if (send) {
+    OverlapAction leave;
+    leave.name = "send";
+    leave.time = send->time;
+    leave.tail = send->tail;
+    leave.release = send->release;
+    if (send->afterPieces)
+      leave.after = {count - 1};
+    tail.actions.push_back(std::move(leave));
   }
   tail.actions.push_back(std::move(finish));
   return tail;

@@ -75,6 +75,12 @@ struct OverlapLimits {
 enum class ListRule : uint8_t { ByRemaining, ByReady };
 OverlapSolution listSchedule(const OverlapProblem &problem, ListRule rule);
 
+/// Earliest starts when communication follows the given order on each lane;
+/// nothing if the order closes a circle. All communication stands in it once.
+std::optional<OverlapSolution>
+inOrder(const OverlapProblem &problem,
+        const std::vector<std::vector<int32_t>> &lanes);
+
 /// The longest path, and for every set of actions that neither can start early
 /// nor end late: earliest start + work over lanes + least tail (Carlier 1982).
 Nanos overlapBound(const OverlapProblem &problem);

@@ -161,9 +161,10 @@ def OverlapCommsPass : Pass<"takt-overlap-comms", "::mlir::ModuleOp"> {
     cuts its last backward into pieces that end where buckets do, and chooses
     lane and order of the all-reduces against the pieces and the update
     (`takt/Overlap`: list scheduling with a bound, improved or proven by Z3 up to
-    100 actions). Stage transfers keep their own lanes and order. The step with
-    buckets is run under the virtual clock, and only a shorter one is kept;
-    stages that end before it without buckets keep one all-reduce.
+    100 actions). Where the stage's last gradient leaves over the same class of
+    links, it and the all-reduces may be set in order by waits in their lanes. The
+    step is run under the virtual clock, and only a shorter one is kept; stages
+    that end before it without buckets keep one all-reduce.
 
     Afterwards a stage has either one group and one all-reduce or a group and an
     all-reduce for each bucket. The compute actions of the roles, the stages and

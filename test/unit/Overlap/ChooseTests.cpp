@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "../Lower/TestModels.h"
+#include "LowerChecked.h"
 
 #include "takt/Overlap/Choose.h"
 
@@ -26,19 +27,6 @@ using namespace takt;
 using namespace takt::test;
 
 namespace {
-
-rt::Plan lowerChecked(const LoweringProblem &problem) {
-  EXPECT_EQ(problem.check(), std::nullopt);
-  rt::Plan plan = lower(problem);
-  std::vector<std::string> faults = rt::checkStructure(plan);
-  EXPECT_TRUE(faults.empty()) << faults.front();
-  rt::Proof proof = rt::prove(plan);
-  EXPECT_TRUE(proof.holds()) << rt::proofText(proof);
-  // Both forms keep everything.
-  EXPECT_EQ(rt::toText(rt::parsePlanText(rt::toText(plan), "test")),
-            rt::toText(plan));
-  return plan;
-}
 
 /// A GPT over some stages with times and links at random.
 LoweringProblem randomProblem(std::mt19937 &random) {
@@ -64,8 +52,19 @@ LoweringProblem randomProblem(std::mt19937 &random) {
     l = link;
   for (rt::Link &l : problem.tieLinks)
     l = link;
+  // Half of them on shared ports: of one class of links, or of two.
+  bool isShared = upTo(1), isOneClass = upTo(2) > 0;
+  if (isShared) {
+    rt::NodeResources nodes;
+    nodes.devices = 16;
+    nodes.portBytesPerSecond = link.bytesPerSecond;
+    nodes.cores = upTo(3) == 0 ? 2 : 0;
+    problem.resources = {nodes};
+  }
   for (StageInput &stage : problem.stages) {
     stage.groupLink = {"group", upTo(5000), double(1 + upTo(20)) * 1e8};
+    if (isShared && isOneClass)
+      stage.groupLink = link;
     for (StageLayerTimes &t : stage.times)
       t = {upTo(9000), upTo(9000), upTo(9000), upTo(500)};
   }
@@ -76,8 +75,8 @@ LoweringProblem randomProblem(std::mt19937 &random) {
 
 TEST(ChooseOverlap, StepsAreNeverLonger) {
   std::mt19937 random(11);
-  int shorter = 0;
-  for (int n = 0; n < 150; ++n) {
+  int shorter = 0, ordered = 0;
+  for (int n = 0; n < 200; ++n) {
     LoweringProblem problem = randomProblem(random);
     Nanos without = rt::simulate(lowerChecked(problem)).makespan;
     OverlapOptions options;
@@ -86,18 +85,26 @@ TEST(ChooseOverlap, StepsAreNeverLonger) {
     OverlapChoice choice = chooseOverlap(problem, options);
     Nanos with = rt::simulate(lowerChecked(problem)).makespan;
     EXPECT_LE(with, without) << "case " << n;
-    bool taken = std::any_of(choice.stages.begin(), choice.stages.end(),
-                             [](const StageOverlap &s) { return s.taken; });
-    EXPECT_EQ(with < without, taken) << "case " << n;
-    for (const StageOverlap &s : choice.stages)
+    bool changed =
+        std::any_of(choice.stages.begin(), choice.stages.end(),
+                    [](const StageOverlap &s) { return s.taken || s.ordered; });
+    EXPECT_EQ(with < without, changed) << "case " << n;
+    for (const StageOverlap &s : choice.stages) {
       EXPECT_EQ(verify(s.problem, s.solution), std::nullopt);
-    if (taken) {
+      if (s.send) {
+        EXPECT_EQ(verify(s.sendProblem, s.sendSolution), std::nullopt);
+      }
+      ordered += s.ordered;
+    }
+    if (changed) {
+      EXPECT_EQ(choice.with, with);
       EXPECT_EQ(choice.without, without);
       EXPECT_EQ(choice.pays(), true);
       ++shorter;
     }
   }
-  EXPECT_GT(shorter, 30);
+  EXPECT_GT(shorter, 40);
+  EXPECT_GT(ordered, 2);
 }
 
 TEST(ChooseOverlap, BucketsHideBehindTheLastBackward) {
@@ -261,12 +268,15 @@ TEST(ChooseOverlap, WrongBucketsAndPiecesAreRefused) {
 
 TEST(ChooseOverlap, TextOfPiecesAndBucketsRoundTrips) {
   for (const char *text :
-       {"0B7.1", "3W0.12", "0REDUCE_GRAD", "2REDUCE_GRAD3"}) {
+       {"0B7.1", "3W0.12", "0REDUCE_GRAD", "2REDUCE_GRAD3", "1WAIT_SEND_B7",
+        "1WAIT_REDUCE_GRAD", "12WAIT_REDUCE_GRAD3"}) {
     std::optional<CommAction> action = parseCommAction(text);
     ASSERT_TRUE(action) << text;
     EXPECT_EQ(toText(*action), text);
   }
-  for (const char *bad : {"0F7.1", "0I7.1", "0B7.", "0B7.x", "0B7.-1", "0B.1",
-                          "0REDUCE_GRAD-1", "0REDUCE_GRADx", "0LOAD1.2"})
+  for (const char *bad :
+       {"0F7.1", "0I7.1", "0B7.", "0B7.x", "0B7.-1", "0B.1", "1WAIT_F0",
+        "1WAIT_LOAD0", "1WAIT_", "WAIT_SEND_B0", "1WAIT_WAIT_SEND_B0",
+        "1WAIT_SEND_F0", "0REDUCE_GRAD-1", "0REDUCE_GRADx", "0LOAD1.2"})
     EXPECT_EQ(parseCommAction(bad), std::nullopt) << bad;
 }

@@ -33,8 +33,10 @@ OverlapAction action(std::string name, Nanos time, bool isCompute,
 }
 
 /// Up to six buckets after pieces of a backward, some followed by other
-/// communication or by compute, with releases and tails.
-OverlapProblem randomProblem(std::mt19937 &random, int32_t lanes) {
+/// communication or by compute, with releases and tails; with `sends` up to
+/// five and a gradient that leaves for other stages over the same link.
+OverlapProblem randomProblem(std::mt19937 &random, int32_t lanes,
+                             bool sends = false) {
   auto upTo = [&](int64_t most) { return int64_t(random() % (most + 1)); };
   OverlapProblem problem;
   problem.lanes = lanes;
@@ -42,7 +44,7 @@ OverlapProblem randomProblem(std::mt19937 &random, int32_t lanes) {
   for (int32_t k = 0; k < pieces; ++k)
     problem.actions.push_back(
         action("piece " + std::to_string(k), upTo(20), true));
-  int32_t buckets = 1 + int32_t(upTo(5));
+  int32_t buckets = 1 + int32_t(upTo(sends ? 4 : 5));
   for (int32_t k = 0; k < buckets; ++k) {
     OverlapAction a = action("bucket " + std::to_string(k), upTo(30), false,
                              {int32_t(upTo(pieces - 1))}, upTo(40));
@@ -52,6 +54,15 @@ OverlapProblem randomProblem(std::mt19937 &random, int32_t lanes) {
       a.after.push_back(pieces + int32_t(upTo(k - 1)));
     problem.actions.push_back(std::move(a));
   }
+  if (sends) {
+    // Of the last piece, or of an action before it.
+    OverlapAction send = action("send", 1 + upTo(30), false, {}, upTo(100));
+    if (upTo(2) > 0)
+      send.after = {pieces - 1};
+    else
+      send.release = upTo(40);
+    problem.actions.push_back(std::move(send));
+  }
   OverlapAction update = action("update", upTo(10), true);
   for (int32_t k = 0; k < buckets; ++k)
     if (upTo(1))
@@ -60,13 +71,14 @@ OverlapProblem randomProblem(std::mt19937 &random, int32_t lanes) {
   return problem;
 }
 
-void compareWithBruteForce(int32_t lanes, int cases, uint32_t seed) {
+void compareWithBruteForce(int32_t lanes, int cases, uint32_t seed,
+                           bool sends = false) {
   if (!solver::available())
     GTEST_SKIP() << "this build has no Z3";
   std::mt19937 random(seed);
   int asked = 0, improved = 0;
   for (int n = 0; n < cases; ++n) {
-    OverlapProblem problem = randomProblem(random, lanes);
+    OverlapProblem problem = randomProblem(random, lanes, sends);
     ASSERT_EQ(problem.check(), std::nullopt);
     OverlapSolution solution = solveOverlap(problem);
     EXPECT_EQ(verify(problem, solution), std::nullopt) << "case " << n;
@@ -92,6 +104,11 @@ TEST(Overlap, TwoLanesAreAsGoodAsBruteForce) {
 }
 
 TEST(Overlap, OneLaneIsAsGoodAsBruteForce) { compareWithBruteForce(1, 200, 2); }
+
+TEST(Overlap, SendsAmongBucketsAreAsGoodAsBruteForce) {
+  compareWithBruteForce(1, 150, 5, /*sends=*/true);
+  compareWithBruteForce(2, 150, 6, /*sends=*/true);
+}
 
 TEST(Overlap, WorkAndAnswerAreTheSameTwice) {
   std::mt19937 random(7);
