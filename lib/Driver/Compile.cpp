@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads, imports, runs the passes one by one so that every level can be written,
-// lowers, and times the plan under the virtual clock.
+// Reads, imports, runs the passes one by one so that every level can be
+// written, lowers, and times the plan under the virtual clock.
 //
 //===----------------------------------------------------------------------===//
 #include "Compiler.h"
@@ -28,9 +28,9 @@
 #include "takt-rt/core/file.h"
 #include "takt-rt/core/proof.h"
 
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
-#include "mlir/Pass/PassManager.h"
 
 #include <fmt/format.h>
 
@@ -43,8 +43,8 @@ const char *takt::versionString() { return TAKT_VERSION; }
 
 Compiler::Compiler(const CompileOptions &options)
     : options(options), context(mlir::MLIRContext::Threading::DISABLED) {
-  context.loadDialect<model::ModelDialect, pipe::PipeDialect,
-                      coll::CollDialect>();
+  context
+      .loadDialect<model::ModelDialect, pipe::PipeDialect, coll::CollDialect>();
   // Users wrote YAML: a dump of the op would not help them.
   context.printOpOnDiagnostic(false);
 }
@@ -183,8 +183,7 @@ ExitCode Compiler::runPasses() {
 
 ExitCode Compiler::lowerToPlan() {
   std::string error;
-  std::optional<LoweringProblem> problem =
-      coll::exportLowering(*module, error);
+  std::optional<LoweringProblem> problem = coll::exportLowering(*module, error);
   if (!problem)
     return fail(error);
   problem->compiler = fmt::format("taktc {}", versionString());
@@ -198,17 +197,17 @@ ExitCode Compiler::lowerToPlan() {
                 ExitCode::Internal);
   for (const rt::Role &role : plan.roles)
     if (role.capacity > 0 && role.arenaBytes > role.capacity)
-      return fail(fmt::format(
-                      "{} needs {} bytes a device, the device has {}; more "
+      return fail(
+          fmt::format("{} needs {} bytes a device, the device has {}; more "
                       "stages, more micro-batches or fewer in flight "
                       "('--schedule=1f1b') would need less",
                       role.name, role.arenaBytes, role.capacity),
-                  ExitCode::Infeasible);
+          ExitCode::Infeasible);
   return ExitCode::Done;
 }
 
-/// The simulator is the interpreter under a virtual clock: a plan that cannot run
-/// to its end fails here, not on the cluster.
+/// The simulator is the interpreter under a virtual clock: a plan that cannot
+/// run to its end fails here, not on the cluster.
 ExitCode Compiler::predict() {
   simulation = rt::simulate(plan);
   plan.predictedStep = simulation.makespan;
@@ -220,7 +219,8 @@ ExitCode Compiler::predict() {
   return ExitCode::Done;
 }
 
-/// No plan leaves the compiler unproven; one that fails is the compiler's fault.
+/// No plan leaves the compiler unproven; one that fails is the compiler's
+/// fault.
 ExitCode Compiler::prove() {
   rt::Proof proof = rt::certify(plan);
   if (!proof.holds())
@@ -245,9 +245,8 @@ void Compiler::explainStages() const {
     return;
   Graph graph = model::exportGraph(parts->graph);
   const std::vector<Segment> segments = chainSegments(graph);
-  PartitionProblem problem =
-      partitionProblem(graph, segments, model::exportTraining(parts->graph),
-                       *costs, *devices);
+  PartitionProblem problem = partitionProblem(
+      graph, segments, model::exportTraining(parts->graph), *costs, *devices);
   if (auto kept = sideConstraints(graph, segments,
                                   pipe::exportConstraints(*module), error))
     if (auto constrained = constrain(problem, *kept))
@@ -262,16 +261,14 @@ void Compiler::explainStages() const {
 }
 
 /// Chooses the buckets once more, from the IR they were chosen in.
-void Compiler::explainComm() const {
-  std::optional<OverlapChoice> choice;
-  if (options.overlap && beforeOverlap) {
-    OverlapOptions overlap;
-    overlap.bucketBytes = options.bucketSize;
-    overlap.lanes = int32_t(options.reduceLanes);
-    LoweringProblem problem = *beforeOverlap;
-    choice = chooseOverlap(problem, overlap);
-  }
-  std::cerr << explainOverlap(plan, simulation, choice);
+std::optional<OverlapChoice> Compiler::chooseAgain() const {
+  if (!options.overlap || !beforeOverlap)
+    return std::nullopt;
+  OverlapOptions overlap;
+  overlap.bucketBytes = options.bucketSize;
+  overlap.lanes = int32_t(options.reduceLanes);
+  LoweringProblem problem = *beforeOverlap;
+  return chooseOverlap(problem, overlap);
 }
 
 ExitCode Compiler::run() {
@@ -293,8 +290,8 @@ ExitCode Compiler::run() {
     return code;
   if (options.explainStages)
     explainStages();
-  if (options.explainComm)
-    explainComm();
+  if (options.explainComm && !options.json)
+    std::cerr << explainOverlap(plan, simulation, chooseAgain());
   code = emitPlan();
   if (code == ExitCode::Done)
     report();

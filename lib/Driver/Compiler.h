@@ -1,4 +1,5 @@
-//===- Compiler.h - one run of the compiler -----------------------*- C++ -*-===//
+//===- Compiler.h - one run of the compiler -----------------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -27,6 +28,8 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/Pass.h"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <memory>
 #include <optional>
 
@@ -50,7 +53,7 @@ private:
   rt::ExitCode prove();
   rt::ExitCode predict();
   void explainStages() const;
-  void explainComm() const;
+  std::optional<OverlapChoice> chooseAgain() const;
   std::string hashInputs();
 
   // Emit.cpp:
@@ -59,6 +62,7 @@ private:
   rt::ExitCode write(const std::string &path, const std::string &content);
   rt::ExitCode emitPlan();
   void report();
+  nlohmann::ordered_json searchJson();
   std::string searchReport();
 
   rt::ExitCode fail(const std::string &message,
@@ -95,5 +99,10 @@ std::string explainPartition(const PartitionProblem &problem,
 std::string explainOverlap(const rt::Plan &plan,
                            const rt::Simulation &simulation,
                            const std::optional<OverlapChoice> &choice);
+
+/// The same as JSON; the keys are in docs/reference/tools.md.
+nlohmann::ordered_json overlapJson(const rt::Plan &plan,
+                                   const rt::Simulation &simulation,
+                                   const std::optional<OverlapChoice> &choice);
 
 } // namespace takt

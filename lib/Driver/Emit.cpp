@@ -22,6 +22,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <iostream>
@@ -135,31 +136,50 @@ ExitCode Compiler::emitPlan() {
   return write(path.empty() ? "-" : path, out.str());
 }
 
-/// What is proven of a searched schedule.
-std::string Compiler::searchReport() {
+/// What is proven of a searched schedule; null if it was not searched.
+nlohmann::ordered_json Compiler::searchJson() {
   std::string error;
   auto parts = pipe::findProgram(*module, error);
   if (!parts)
-    return {};
+    return nullptr;
   auto found =
       parts->program->getAttrOfType<mlir::DictionaryAttr>(pipe::kSearchAttr);
   if (!found)
-    return {};
+    return nullptr;
   auto number = [&](llvm::StringRef key) {
     return found.getAs<mlir::IntegerAttr>(key).getInt();
   };
   const int64_t makespan = number("makespan_ns"), bound = number("bound_ns");
+  nlohmann::ordered_json json;
+  json["makespan_ns"] = makespan;
+  json["bound_ns"] = bound;
+  json["gap"] = double(makespan - bound) / double(makespan);
+  json["method"] = found.getAs<mlir::StringAttr>("method").getValue().str();
+  json["work"] = number("work");
+  return json;
+}
+
+std::string Compiler::searchReport() {
+  const nlohmann::ordered_json found = searchJson();
+  if (found.is_null())
+    return {};
   return fmt::format(
       "schedule {}: actions take {}, bound {}, gap {:.2f} % ({}, solver work "
       "{})\n",
-      options.schedule, formatTime(makespan), formatTime(bound),
-      100.0 * double(makespan - bound) / double(makespan),
-      found.getAs<mlir::StringAttr>("method").getValue().str(), number("work"));
+      options.schedule, formatTime(found["makespan_ns"].get<int64_t>()),
+      formatTime(found["bound_ns"].get<int64_t>()),
+      100 * found["gap"].get<double>(), found["method"].get<std::string>(),
+      found["work"].get<int64_t>());
 }
 
 void Compiler::report() {
   if (options.json) {
-    std::cout << rt::toJson(rt::summarize(plan));
+    // What only the compiler knows follows on what any plan tells.
+    auto json = nlohmann::ordered_json::parse(rt::toJson(rt::summarize(plan)));
+    json["search"] = searchJson();
+    if (options.explainComm)
+      json["communication"] = overlapJson(plan, simulation, chooseAgain());
+    std::cout << json.dump(2) << '\n';
     return;
   }
   if (!options.quiet)

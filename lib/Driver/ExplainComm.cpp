@@ -7,7 +7,8 @@
 //
 // For every all-reduce of the plan: when its gradients are ready, when it runs,
 // what is computed meanwhile, what is left, and why no more of it is hidden.
-// Times are those of the simulated step on the first rank of the role.
+// Times are those of the simulated step on the first rank of the role. The
+// facts are gathered once and told as text or as JSON.
 //
 //===----------------------------------------------------------------------===//
 #include "Compiler.h"
@@ -15,6 +16,7 @@
 #include "takt/Support/Quantity.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -22,27 +24,50 @@ using namespace takt;
 
 namespace {
 
+/// One all-reduce of the plan.
+struct BucketFacts {
+  std::string action, lane;
+  Bytes bytes = 0;
+  Nanos ready = 0, begin = 0, end = 0;
+  Nanos hidden = 0;                ///< something is computed meanwhile
+  Nanos delayed = 0;               ///< its link or memory is shared
+  std::vector<std::string> behind; ///< what is computed
+  std::string why;                 ///< of what is not hidden; empty: all is
+  Nanos exposed() const { return end - begin - hidden; }
+};
+
+struct StageFacts {
+  std::string role, link;
+  int32_t replicas = 1;
+  const StageOverlap *decision = nullptr;
+  std::vector<BucketFacts> buckets;
+  std::string whyWhole; ///< why there is one all-reduce; empty: several
+};
+
 class Explainer {
 public:
-  Explainer(const rt::Plan &plan, const rt::Simulation &simulation)
-      : plan(plan), simulation(simulation) {}
-  std::string run(const std::optional<OverlapChoice> &choice);
+  Explainer(const rt::Plan &plan, const rt::Simulation &simulation,
+            const std::optional<OverlapChoice> &choice)
+      : plan(plan), simulation(simulation), choice(choice) {}
+  std::vector<StageFacts> gather() const;
 
 private:
-  void line(const std::string &text) { out += text + "\n"; }
-  void explainRole(size_t index, const StageOverlap *decision, bool pays);
-  void explainBucket(const rt::Role &role, uint16_t lane, uint32_t instr);
-  std::string whyWhole(size_t index, const StageOverlap *decision,
-                       bool pays) const;
+  StageFacts stageFacts(size_t index) const;
+  BucketFacts bucketFacts(const rt::Role &role, uint16_t lane,
+                          uint32_t instr) const;
+  std::string whyExposed(const rt::Role &role, uint16_t lane, uint32_t instr,
+                         const rt::Record &run, const rt::Record &last) const;
+  std::string whyWhole(const StageOverlap *decision) const;
+  void findHidden(const rt::Role &role, BucketFacts &facts) const;
   const rt::Record *find(const rt::Role &role, uint16_t lane,
                          uint32_t instr) const;
-  /// The instruction of the compute lane whose end an instruction waits for.
+  /// The instruction of a lane of that kind whose end an instruction waits for.
   const rt::Record *waitedFor(const rt::Role &role, uint16_t lane,
-                              uint32_t instr) const;
+                              uint32_t instr, rt::LaneKind kind) const;
 
   const rt::Plan &plan;
   const rt::Simulation &simulation;
-  std::string out;
+  const std::optional<OverlapChoice> &choice;
 };
 
 const rt::Record *Explainer::find(const rt::Role &role, uint16_t lane,
@@ -55,147 +80,247 @@ const rt::Record *Explainer::find(const rt::Role &role, uint16_t lane,
 }
 
 const rt::Record *Explainer::waitedFor(const rt::Role &role, uint16_t lane,
-                                       uint32_t instr) const {
+                                       uint32_t instr,
+                                       rt::LaneKind kind) const {
   const rt::Lane &code = role.lanes[lane];
   const rt::Instr &reduce = code.instrs[instr];
   for (uint32_t w = reduce.waitBegin; w < reduce.waitEnd; ++w) {
     const rt::Wait &wait = code.waits[w];
-    if (role.lanes[wait.lane].kind == rt::LaneKind::Compute && wait.count > 0)
+    if (role.lanes[wait.lane].kind == kind && wait.count > 0)
       return find(role, wait.lane, wait.count - 1);
   }
   return nullptr;
 }
 
-/// What was computed between two times, by its actions.
-struct Hidden {
-  Nanos time = 0;
-  std::vector<std::string> actions;
-};
-
-Hidden computedIn(const rt::Plan &plan, const rt::Role &role,
-                  const rt::Simulation &simulation, Nanos begin, Nanos end) {
-  Hidden hidden;
+/// What was computed while an all-reduce ran, by its actions.
+void Explainer::findHidden(const rt::Role &role, BucketFacts &facts) const {
   for (const rt::Record &record : simulation.records) {
     if (record.rank != role.firstRank ||
         role.lanes[record.lane].kind != rt::LaneKind::Compute)
       continue;
-    Nanos shared = std::min(end, record.end) - std::max(begin, record.begin);
+    Nanos shared =
+        std::min(facts.end, record.end) - std::max(facts.begin, record.begin);
     if (shared <= 0)
       continue;
-    hidden.time += shared;
-    hidden.actions.push_back(rt::actionText(
+    facts.hidden += shared;
+    facts.behind.push_back(rt::actionText(
         plan, role, role.lanes[record.lane].instrs[record.instr]));
   }
-  return hidden;
 }
 
-std::string listed(const std::vector<std::string> &actions) {
-  std::string text;
-  for (size_t i = 0; i < actions.size() && i < 3; ++i)
-    text += (i ? " " : "") + actions[i];
-  return actions.size() > 3 ? text + " ..." : text;
+std::string Explainer::whyExposed(const rt::Role &role, uint16_t lane,
+                                  uint32_t instr, const rt::Record &run,
+                                  const rt::Record &last) const {
+  const rt::Lane &compute = role.lanes[last.lane];
+  const rt::Record *send = waitedFor(role, lane, instr, rt::LaneKind::SendGrad);
+  std::string turn =
+      send && send->end > last.end
+          ? fmt::format(
+                "its turn on the link after {}",
+                rt::actionText(plan, role,
+                               role.lanes[send->lane].instrs[send->instr]))
+          : std::string("its lane or the other replicas");
+  bool more = last.instr + 1 < compute.instrs.size() &&
+              compute.instrs[last.instr + 1].microBatch >= 0;
+  if (!more)
+    return "no backward is left when its gradients are ready";
+  if (run.begin > last.end)
+    return fmt::format("it waits {} for {}, and outlasts the backward",
+                       formatTime(run.begin - last.end), turn);
+  return "it takes longer than the rest of the backward";
 }
 
-void Explainer::explainBucket(const rt::Role &role, uint16_t lane,
-                              uint32_t index) {
+BucketFacts Explainer::bucketFacts(const rt::Role &role, uint16_t lane,
+                                   uint32_t index) const {
   const rt::Instr &instr = role.lanes[lane].instrs[index];
-  const rt::Endpoint *end = rt::findEndpoint(role.groups, instr.target);
+  BucketFacts facts;
+  facts.action = rt::actionText(plan, role, instr);
+  facts.lane = role.lanes[lane].name;
+  if (const rt::Endpoint *end = rt::findEndpoint(role.groups, instr.target))
+    facts.bytes = end->buffer.bytes;
   const rt::Record *run = find(role, lane, index);
-  const rt::Record *last = waitedFor(role, lane, index);
-  if (!end || !run || !last)
-    return;
-  Hidden hidden = computedIn(plan, role, simulation, run->begin, run->end);
-  Nanos exposed = run->end - run->begin - hidden.time;
-  line(fmt::format("    {}: {}, ready {}, {} .. {} on lane '{}'",
-                   rt::actionText(plan, role, instr),
-                   formatBytes(end->buffer.bytes), formatTime(last->end),
-                   formatTime(run->begin), formatTime(run->end),
-                   role.lanes[lane].name));
-  std::string behind =
-      hidden.time > 0 ? fmt::format("{} behind {}", formatTime(hidden.time),
-                                    listed(hidden.actions))
-                      : std::string("nothing hidden");
-  std::string why;
-  if (exposed > 0) {
-    const rt::Lane &compute = role.lanes[last->lane];
-    bool more = last->instr + 1 < compute.instrs.size() &&
-                compute.instrs[last->instr + 1].microBatch >= 0;
-    if (!more)
-      why = ": no backward is left when its gradients are ready";
-    else if (run->begin > last->end)
-      why = fmt::format(": it waits {} for its lane or the other replicas, and "
-                        "outlasts the backward",
-                        formatTime(run->begin - last->end));
-    else
-      why = ": it takes longer than the rest of the backward";
-  }
-  line(fmt::format("      {}, {} exposed{}", behind, formatTime(exposed), why));
+  const rt::Record *last = waitedFor(role, lane, index, rt::LaneKind::Compute);
+  if (!run || !last)
+    return facts;
+  facts.ready = last->end;
+  facts.begin = run->begin;
+  facts.end = run->end;
+  if (!simulation.delays.empty())
+    facts.delayed = simulation.delays[run - simulation.records.data()];
+  findHidden(role, facts);
+  if (facts.exposed() > 0)
+    facts.why = whyExposed(role, lane, index, *run, *last);
+  return facts;
 }
 
-std::string Explainer::whyWhole(size_t index, const StageOverlap *decision,
-                                bool pays) const {
+std::string Explainer::whyWhole(const StageOverlap *decision) const {
   if (!decision)
     return "overlap is off";
   if (decision->bucketBegins.size() < 2)
     return fmt::format("no division into buckets ends it sooner than {} after "
                        "the start of its last backward",
                        formatTime(decision->alone));
-  std::string shorter = fmt::format(
-      "{} buckets would end it {} sooner", decision->bucketBegins.size(),
-      formatTime(decision->alone - decision->solution.makespan));
-  if (!pays)
-    return shorter + ", but the step would not be shorter";
-  return shorter + fmt::format(", but stage {} does not end the step", index);
+  return fmt::format("{} buckets would end it {} sooner, but the step would "
+                     "not be shorter",
+                     decision->bucketBegins.size(),
+                     formatTime(decision->alone - decision->solution.makespan));
 }
 
-void Explainer::explainRole(size_t index, const StageOverlap *decision,
-                            bool pays) {
+StageFacts Explainer::stageFacts(size_t index) const {
   const rt::Role &role = plan.roles[index];
-  size_t buckets = role.groups.size();
-  const rt::Link &link = plan.groups[role.groups[0].target].link;
-  line(fmt::format("  {}: {} of gradients over {} replicas on link '{}'",
-                   role.name,
-                   buckets == 1 ? std::string("one all-reduce")
-                                : fmt::format("{} buckets", buckets),
-                   role.replicas, link.name));
-  if (buckets > 1 && decision)
-    line(fmt::format(
-        "    from the start of its last backward {}, with one "
-        "all-reduce {}; bound {}, gap {:.2f} % ({})",
-        formatTime(decision->solution.makespan), formatTime(decision->alone),
-        formatTime(decision->solution.bound), 100 * decision->solution.gap(),
-        decision->solution.method));
-  if (buckets == 1)
-    line("    one: " + whyWhole(index, decision, pays));
+  StageFacts facts;
+  facts.role = role.name;
+  facts.replicas = role.replicas;
+  facts.link = plan.groups[role.groups[0].target].link.name;
+  if (choice)
+    for (const StageOverlap &s : choice->stages)
+      if (s.stage == int32_t(index))
+        facts.decision = &s;
+  if (role.groups.size() == 1)
+    facts.whyWhole = whyWhole(facts.decision);
   for (size_t l = 0; l < role.lanes.size(); ++l)
     for (size_t i = 0; i < role.lanes[l].instrs.size(); ++i)
       if (role.lanes[l].instrs[i].kind == rt::InstrKind::AllReduce)
-        explainBucket(role, uint16_t(l), uint32_t(i));
+        facts.buckets.push_back(bucketFacts(role, uint16_t(l), uint32_t(i)));
+  return facts;
 }
 
-std::string Explainer::run(const std::optional<OverlapChoice> &choice) {
-  line("why this communication");
-  if (choice && choice->pays())
-    line(fmt::format("  step {}, with communication after compute {} "
-                     "({:.2f} % longer)",
-                     formatTime(choice->with), formatTime(choice->without),
-                     100 * double(choice->without - choice->with) /
-                         double(choice->with)));
-  bool any = false;
-  for (size_t r = 0; r < plan.roles.size(); ++r) {
-    if (plan.roles[r].groups.empty())
-      continue;
-    any = true;
-    const StageOverlap *decision = nullptr;
-    if (choice)
-      for (const StageOverlap &s : choice->stages)
-        if (s.stage == int32_t(r))
-          decision = &s;
-    explainRole(r, decision, choice && choice->pays());
+std::vector<StageFacts> Explainer::gather() const {
+  std::vector<StageFacts> stages;
+  for (size_t r = 0; r < plan.roles.size(); ++r)
+    if (!plan.roles[r].groups.empty())
+      stages.push_back(stageFacts(r));
+  return stages;
+}
+
+/// What goes over the link, by lane, in the order that was decided.
+std::vector<std::vector<std::string>> orderOf(const StageOverlap &decision) {
+  const OverlapProblem &problem = decision.sendProblem;
+  int32_t count = int32_t(decision.bucketBegins.size());
+  std::vector<std::vector<std::string>> lanes;
+  for (const auto &lane : laneOrder(problem, decision.sendSolution)) {
+    lanes.emplace_back();
+    for (int32_t a : lane) {
+      CommAction action;
+      action.stage = decision.stage;
+      action.kind = a == 2 * count ? CommKind::SendB : CommKind::Reduce;
+      if (action.kind == CommKind::SendB)
+        action.microBatch = decision.send->microBatch;
+      else if (count > 1)
+        action.part = a - count;
+      lanes.back().push_back(toText(action));
+    }
   }
-  if (!any)
-    line("  no stage has replicas: no gradients are reduced");
-  return std::move(out);
+  return lanes;
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+std::string listed(const std::vector<std::string> &actions,
+                   size_t most = SIZE_MAX) {
+  std::string text;
+  for (size_t i = 0; i < actions.size() && i < most; ++i)
+    text += (i ? " " : "") + actions[i];
+  return actions.size() > most ? text + " ..." : text;
+}
+
+std::string stageText(const StageFacts &facts) {
+  std::string out;
+  auto line = [&](const std::string &text) { out += text + "\n"; };
+  size_t buckets = facts.buckets.size();
+  line(fmt::format("  {}: {} of gradients over {} replicas on link '{}'",
+                   facts.role,
+                   buckets == 1 ? std::string("one all-reduce")
+                                : fmt::format("{} buckets", buckets),
+                   facts.replicas, facts.link));
+  auto proven = [](const OverlapSolution &solution) {
+    return fmt::format("bound {}, gap {:.2f} % ({})",
+                       formatTime(solution.bound), 100 * solution.gap(),
+                       solution.method);
+  };
+  const StageOverlap *decision = facts.decision;
+  if (buckets > 1 && decision)
+    line(fmt::format("    from the start of its last backward {}, with one "
+                     "all-reduce {}; {}",
+                     formatTime(decision->solution.makespan),
+                     formatTime(decision->alone), proven(decision->solution)));
+  if (decision && decision->ordered) {
+    for (const std::vector<std::string> &lane : orderOf(*decision))
+      line("    in order on the link: " + listed(lane));
+    line(fmt::format("      to the end of all that waits for them {}; {}",
+                     formatTime(decision->sendSolution.makespan),
+                     proven(decision->sendSolution)));
+  }
+  if (!facts.whyWhole.empty())
+    line("    one: " + facts.whyWhole);
+  for (const BucketFacts &bucket : facts.buckets) {
+    line(fmt::format("    {}: {}, ready {}, {} .. {} on lane '{}'",
+                     bucket.action, formatBytes(bucket.bytes),
+                     formatTime(bucket.ready), formatTime(bucket.begin),
+                     formatTime(bucket.end), bucket.lane));
+    std::string behind =
+        bucket.hidden > 0
+            ? fmt::format("{} behind {}", formatTime(bucket.hidden),
+                          listed(bucket.behind, 3))
+            : std::string("nothing hidden");
+    if (bucket.delayed > 0)
+      behind +=
+          fmt::format(", {} for what it shares", formatTime(bucket.delayed));
+    line(fmt::format("      {}, {} exposed{}", behind,
+                     formatTime(bucket.exposed()),
+                     bucket.why.empty() ? "" : ": " + bucket.why));
+  }
+  return out;
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+using Json = nlohmann::ordered_json;
+
+Json solutionJson(const OverlapSolution &solution) {
+  return {{"end_ns", solution.makespan},
+          {"bound_ns", solution.bound},
+          {"gap", solution.gap()},
+          {"method", solution.method},
+          {"work", solution.work}};
+}
+
+Json bucketJson(const BucketFacts &bucket) {
+  return {{"action", bucket.action},
+          {"bytes", bucket.bytes},
+          {"lane", bucket.lane},
+          {"ready_ns", bucket.ready},
+          {"begin_ns", bucket.begin},
+          {"end_ns", bucket.end},
+          {"hidden_ns", bucket.hidden},
+          {"exposed_ns", bucket.exposed()},
+          {"delayed_ns", bucket.delayed},
+          {"behind", bucket.behind},
+          {"why", bucket.why.empty() ? Json() : Json(bucket.why)}};
+}
+
+Json stageJson(const StageFacts &facts) {
+  Json json;
+  json["role"] = facts.role;
+  json["replicas"] = facts.replicas;
+  json["link"] = facts.link;
+  const StageOverlap *decision = facts.decision;
+  json["alone_ns"] = decision ? Json(decision->alone) : Json();
+  json["division"] = decision ? solutionJson(decision->solution) : Json();
+  json["order"] = nullptr;
+  if (decision && decision->ordered) {
+    json["order"] = solutionJson(decision->sendSolution);
+    json["order"]["lanes"] = orderOf(*decision);
+  }
+  json["why_one"] = facts.whyWhole.empty() ? Json() : Json(facts.whyWhole);
+  json["buckets"] = Json::array();
+  for (const BucketFacts &bucket : facts.buckets)
+    json["buckets"].push_back(bucketJson(bucket));
+  return json;
 }
 
 } // namespace
@@ -203,5 +328,30 @@ std::string Explainer::run(const std::optional<OverlapChoice> &choice) {
 std::string takt::explainOverlap(const rt::Plan &plan,
                                  const rt::Simulation &simulation,
                                  const std::optional<OverlapChoice> &choice) {
-  return Explainer(plan, simulation).run(choice);
+  std::string out = "why this communication\n";
+  if (choice && choice->pays())
+    out += fmt::format("  step {}, with communication after compute {} "
+                       "({:.2f} % longer)\n",
+                       formatTime(choice->with), formatTime(choice->without),
+                       100 * double(choice->without - choice->with) /
+                           double(choice->with));
+  std::vector<StageFacts> stages = Explainer(plan, simulation, choice).gather();
+  for (const StageFacts &stage : stages)
+    out += stageText(stage);
+  if (stages.empty())
+    out += "  no stage has replicas: no gradients are reduced\n";
+  return out;
+}
+
+nlohmann::ordered_json
+takt::overlapJson(const rt::Plan &plan, const rt::Simulation &simulation,
+                  const std::optional<OverlapChoice> &choice) {
+  Json json;
+  json["step_ns"] = simulation.makespan;
+  json["without_ns"] =
+      choice && !choice->stages.empty() ? Json(choice->without) : Json();
+  json["stages"] = Json::array();
+  for (const StageFacts &stage : Explainer(plan, simulation, choice).gather())
+    json["stages"].push_back(stageJson(stage));
+  return json;
 }
