@@ -1,4 +1,5 @@
-//===- schedule_input.cpp - schedule files where plans are expected --------===//
+//===- schedule_input.cpp - schedule files where plans are expected
+//--------===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -10,12 +11,14 @@
 //===----------------------------------------------------------------------===//
 #include "schedule_input.h"
 
+#include "takt-rt/core/clock.h"
 #include "takt-rt/core/error.h"
 #include "takt/Lower/TimedPlan.h"
 #include "takt/Schedule/File.h"
 #include "takt/Support/TextFile.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -84,11 +87,18 @@ std::map<std::string, Nanos> readCosts(const std::string &text) {
   return costs;
 }
 
-rt::Plan timedSchedule(const std::string &file, std::string text,
-                       const std::string &costs) {
-  std::map<std::string, Nanos> given = readCosts(costs);
-  auto costOf = [&](const char *name, Nanos otherwise) {
-    auto it = given.find(name);
+/// A schedule file that was read, and what was found wrong with it.
+struct Checked {
+  Diagnostics diags;
+  std::optional<ScheduleFile> file; ///< nothing: not even its cells are right
+  bool right = false;
+};
+
+/// The file with the times that the user states.
+rt::Plan timed(const ScheduleFile &file, const std::string &name,
+               const std::map<std::string, Nanos> &given) {
+  auto costOf = [&](const char *action, Nanos otherwise) {
+    auto it = given.find(action);
     return it == given.end() ? otherwise : it->second;
   };
   TimedPlanProblem problem;
@@ -99,22 +109,114 @@ rt::Plan timedSchedule(const std::string &file, std::string text,
   times.backward = costOf("B", times.inputGrad + times.weightGrad);
   problem.times = {times};
   problem.transfer = costOf("comm", 0);
-
-  Diagnostics diags;
-  std::optional<ScheduleFile> read =
-      parseScheduleCsv(file, std::move(text), diags);
-  const bool right = read && verifyFile(*read, diags);
-  diags.print(std::cerr);
-  if (!right)
-    throw Error(fmt::format("'{}' is not a schedule that can run", file),
-                ExitCode::BadInput);
-  problem.shape.stages = read->stages;
-  problem.shape.microBatches = read->microBatches;
-  problem.schedule = computeSchedule(*read);
-  problem.schedule.name = scheduleName(file);
+  problem.shape.stages = file.stages;
+  problem.shape.microBatches = file.microBatches;
+  problem.schedule = computeSchedule(file);
+  problem.schedule.name = scheduleName(name);
   if (std::optional<std::string> fault = problem.check())
-    throw Error(fmt::format("{}: {}", file, *fault), ExitCode::BadInput);
+    throw Error(fmt::format("{}: {}", name, *fault), ExitCode::BadInput);
   return timedPlan(problem);
+}
+
+using Json = nlohmann::ordered_json;
+
+Json placeJson(const SourceLoc &loc) {
+  return {{"file", loc.file}, {"line", loc.line}, {"column", loc.column}};
+}
+
+/// An action of the file by its place; of what is no action only the place.
+Json endJson(const Diagnostic &diagnostic,
+             const std::optional<ScheduleFile> &file) {
+  Json end = {{"rank", nullptr},
+              {"action", nullptr},
+              {"place", placeJson(diagnostic.loc)},
+              {"text", diagnostic.message}};
+  for (size_t rank = 0; file && rank < file->rows.size(); ++rank)
+    for (const FileAction &action : file->rows[rank])
+      if (action.line == diagnostic.loc.line &&
+          action.column == diagnostic.loc.column) {
+        end["rank"] = rank;
+        end["action"] = toText(action);
+      }
+  return end;
+}
+
+Json faultJson(const Diagnostic &diagnostic, const char *rule,
+               const std::optional<ScheduleFile> &file) {
+  Json json = {{"rule", rule},
+               {"text", diagnostic.message},
+               {"place", placeJson(diagnostic.loc)},
+               {"ends", Json::array({endJson(diagnostic, file)})}};
+  for (const Diagnostic &note : diagnostic.notes)
+    json["ends"].push_back(endJson(note, file));
+  return json;
+}
+
+/// The rule that a file breaks: its cells, its compute actions, or its sends
+/// and receives.
+const char *brokenRule(const Checked &reading) {
+  if (!reading.file)
+    return "syntax";
+  const ScheduleFile &file = *reading.file;
+  // Tables by stage and micro-batch must not outgrow the file.
+  int64_t actions = 0;
+  for (const std::vector<FileAction> &row : file.rows)
+    for (const FileAction &action : row)
+      actions += action.isCompute();
+  bool complete = 2 * int64_t(file.stages) * file.microBatches <= actions;
+  return !complete || findFault({file.stages, file.microBatches},
+                                computeSchedule(file))
+             ? "schedule"
+             : "transfers";
+}
+
+/// `plan` is that of the file, if it can run.
+std::string verdictJson(const Checked &checked, const rt::Plan *plan) {
+  Json json;
+  json["proof"] = plan ? std::string("schedule verified")
+                       : fmt::format("failed: {}", brokenRule(checked));
+  json["holds"] = plan != nullptr;
+  int64_t actions = 0;
+  if (checked.file)
+    for (const std::vector<FileAction> &row : checked.file->rows)
+      actions += int64_t(row.size());
+  json["actions"] = actions;
+  json["ranks"] = checked.file ? checked.file->rows.size() : 0;
+  json["stages"] = checked.file ? checked.file->stages : 0;
+  json["micro_batches"] = checked.file ? checked.file->microBatches : 0;
+  json["step_time_ns"] =
+      plan ? Json(rt::simulate(*plan, {/*keepRecords=*/false}).makespan)
+           : Json();
+  json["failure"] = nullptr;
+  json["warnings"] = Json::array();
+  for (const Diagnostic &diagnostic : checked.diags.all()) {
+    if (diagnostic.severity == Severity::Error && json["failure"].is_null())
+      json["failure"] =
+          faultJson(diagnostic, brokenRule(checked), checked.file);
+    if (diagnostic.severity == Severity::Warning)
+      json["warnings"].push_back(
+          faultJson(diagnostic, "transfers", checked.file));
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+rt::Plan timedSchedule(const std::string &name, std::string text,
+                       const std::string &costs, std::ostream *verdict) {
+  const std::map<std::string, Nanos> given = readCosts(costs);
+  Checked checked;
+  checked.file = parseScheduleCsv(name, std::move(text), checked.diags);
+  checked.right = checked.file && verifyFile(*checked.file, checked.diags);
+  checked.diags.print(std::cerr);
+  if (!checked.right) {
+    if (verdict)
+      *verdict << verdictJson(checked, nullptr);
+    throw Error(fmt::format("'{}' is not a schedule that can run", name),
+                ExitCode::BadInput);
+  }
+  rt::Plan plan = timed(*checked.file, name, given);
+  if (verdict)
+    *verdict << verdictJson(checked, &plan);
+  return plan;
 }
 
 bool isOfUse(const std::string &beginning) {
@@ -124,7 +226,7 @@ bool isOfUse(const std::string &beginning) {
 } // namespace
 
 PlanInput readPlanOrSchedule(const std::string &file, const std::string &costs,
-                             rt::Reading reading) {
+                             rt::Reading reading, std::ostream *verdict) {
   const std::string name = file == "-" ? "standard input" : file;
   std::string content;
   if (isNamedAsSchedule(file)) {
@@ -144,5 +246,5 @@ PlanInput readPlanOrSchedule(const std::string &file, const std::string &costs,
                             "schedule (.csv)",
                             name),
                 ExitCode::BadInput);
-  return {timedSchedule(name, std::move(content), costs), true};
+  return {timedSchedule(name, std::move(content), costs, verdict), true};
 }

@@ -72,7 +72,8 @@ void check(const Options &options) {
   // proof is made here, whether or not there is one. A schedule that cannot run
   // is refused on reading.
   PlanInput input =
-      readPlanOrSchedule(options.file, options.costs, Reading::Structure);
+      readPlanOrSchedule(options.file, options.costs, Reading::Structure,
+                         options.format == "json" ? &std::cout : nullptr);
   const Plan &plan = input.plan;
   std::string proved = "schedule verified";
   if (!input.isSchedule) {
