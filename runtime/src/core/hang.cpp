@@ -23,7 +23,7 @@ namespace {
 /// A lane of a rank; lane -1: nothing further to follow.
 struct Place {
   int32_t rank = 0;
-  int lane = -1;
+  int32_t lane = -1;
   bool operator==(const Place &o) const {
     return rank == o.rank && lane == o.lane;
   }
@@ -31,16 +31,17 @@ struct Place {
 
 class Explainer {
 public:
-  Explainer(const Plan &plan, const std::vector<const Interpreter *> &ranks)
+  Explainer(const Plan &plan, const std::vector<RankProgress> &ranks)
       : plan(plan), ranks(ranks) {}
-  std::string explain();
+  HangChain explain(Place at) const;
 
 private:
   const Role &role(int32_t rank) const { return plan.roles[plan.roleOf(rank)]; }
   bool atEnd(Place at) const {
-    return ranks[at.rank]->count(at.lane) ==
-           role(at.rank).lanes[at.lane].instrs.size();
+    return count(at) == role(at.rank).lanes[at.lane].instrs.size();
   }
+  uint32_t count(Place at) const { return ranks[at.rank][at.lane].completed; }
+  bool isRunning(Place at) const { return ranks[at.rank][at.lane].running; }
   /// Appends what the lane waits for to `text` and returns whom.
   Place follow(Place at, std::string &text) const;
   Place followWait(Place at, std::string &text) const;
@@ -49,15 +50,13 @@ private:
   Place laneOf(int32_t rank, InstrKind kind, uint16_t target) const;
 
   const Plan &plan;
-  const std::vector<const Interpreter *> &ranks;
+  const std::vector<RankProgress> &ranks;
 };
 
 /// Instructions of that kind and target that the lane has begun.
 size_t Explainer::begun(Place at, InstrKind kind, uint16_t target) const {
-  const Interpreter &interpreter = *ranks[at.rank];
   const Lane &lane = role(at.rank).lanes[at.lane];
-  size_t end =
-      interpreter.count(at.lane) + (interpreter.underWay(at.lane) >= 0 ? 1 : 0);
+  size_t end = count(at) + (isRunning(at) ? 1 : 0);
   return std::count_if(lane.instrs.begin(), lane.instrs.begin() + end,
                        [&](const Instr &instr) {
                          return instr.kind == kind && instr.target == target;
@@ -76,10 +75,10 @@ Place Explainer::laneOf(int32_t rank, InstrKind kind, uint16_t target) const {
 Place Explainer::followWait(Place at, std::string &text) const {
   const Role &own = role(at.rank);
   const Lane &lane = own.lanes[at.lane];
-  const Instr &instr = lane.instrs[ranks[at.rank]->count(at.lane)];
+  const Instr &instr = lane.instrs[count(at)];
   for (uint32_t w = instr.waitBegin; w < instr.waitEnd; ++w) {
     const Wait &wait = lane.waits[w];
-    if (ranks[at.rank]->count(wait.lane) >= wait.count)
+    if (count({at.rank, wait.lane}) >= wait.count)
       continue;
     const Lane &awaited = own.lanes[wait.lane];
     text += fmt::format("waits for '{}' of lane '{}'",
@@ -112,6 +111,11 @@ Place Explainer::followPeer(Place at, const Instr &instr,
                      : other == InstrKind::Send ? "to send"
                                                 : "to join";
   for (int32_t peer : peers) {
+    if (ranks[peer].empty()) {
+      text += fmt::format("waits for rank {} {}, of which nothing is known",
+                          peer, verb);
+      return {peer, -1};
+    }
     Place there = laneOf(peer, other, instr.target);
     if (there.lane >= 0 && begun(there, other, instr.target) >= mine)
       continue;
@@ -130,10 +134,10 @@ Place Explainer::followPeer(Place at, const Instr &instr,
 Place Explainer::follow(Place at, std::string &text) const {
   const Role &own = role(at.rank);
   const Lane &lane = own.lanes[at.lane];
-  const Instr &instr = lane.instrs[ranks[at.rank]->count(at.lane)];
+  const Instr &instr = lane.instrs[count(at)];
   text += fmt::format("rank {}, lane '{}' at '{}' ", at.rank, lane.name,
                       actionText(plan, own, instr));
-  if (ranks[at.rank]->underWay(at.lane) < 0)
+  if (!isRunning(at))
     return followWait(at, text);
   if (instr.kind == InstrKind::Call || instr.kind == InstrKind::Load) {
     text += "is under way";
@@ -142,30 +146,65 @@ Place Explainer::follow(Place at, std::string &text) const {
   return followPeer(at, instr, text);
 }
 
-std::string Explainer::explain() {
+HangChain Explainer::explain(Place at) const {
+  std::vector<Place> seen;
+  HangChain chain;
+  while (at.lane >= 0) {
+    auto before = std::find(seen.begin(), seen.end(), at);
+    if (before != seen.end()) {
+      chain.isCircle = true;
+      chain.links.erase(chain.links.begin(),
+                        chain.links.begin() + (before - seen.begin()));
+      break;
+    }
+    seen.push_back(at);
+    chain.links.push_back({at.rank, at.lane, count(at), ""});
+    at = follow(at, chain.links.back().text);
+  }
+  if (!chain.isCircle && ranks[at.rank].empty())
+    chain.unknown = at.rank;
+  return chain;
+}
+
+} // namespace
+
+HangChain followHang(const Plan &plan, const std::vector<RankProgress> &ranks,
+                     int32_t rank, int32_t lane) {
+  return Explainer(plan, ranks).explain({rank, lane});
+}
+
+int32_t heldLane(const Role &role, const RankProgress &rank) {
+  int32_t held = -1;
+  for (size_t lane = 0; lane < rank.size(); ++lane) {
+    if (rank[lane].completed == role.lanes[lane].instrs.size())
+      continue;
+    if (role.lanes[lane].kind == LaneKind::Compute)
+      return int32_t(lane);
+    if (held < 0)
+      held = int32_t(lane);
+  }
+  return held;
+}
+
+std::string explainHang(const Plan &plan,
+                        const std::vector<const Interpreter *> &ranks) {
   auto stuck =
       std::find_if(ranks.begin(), ranks.end(),
                    [](const Interpreter *rank) { return !rank->finished(); });
   if (stuck == ranks.end())
     return "";
-  Place at{static_cast<int32_t>(stuck - ranks.begin()), 0};
-  while (atEnd(at))
-    ++at.lane;
-
-  std::vector<Place> seen;
+  std::vector<RankProgress> progress;
+  for (const Interpreter *rank : ranks)
+    progress.push_back(rank->progress());
+  int32_t rank = static_cast<int32_t>(stuck - ranks.begin());
+  const Role &role = plan.roles[plan.roleOf(rank)];
+  int32_t lane = 0;
+  while (progress[rank][lane].completed == role.lanes[lane].instrs.size())
+    ++lane;
+  HangChain chain = followHang(plan, progress, rank, lane);
   std::vector<std::string> links;
-  bool circle = false;
-  while (at.lane >= 0) {
-    auto before = std::find(seen.begin(), seen.end(), at);
-    if (before != seen.end()) {
-      circle = true;
-      links.erase(links.begin(), links.begin() + (before - seen.begin()));
-      break;
-    }
-    seen.push_back(at);
-    links.emplace_back();
-    at = follow(at, links.back());
-  }
+  for (const HangLink &link : chain.links)
+    links.push_back(link.text);
   // The two ends tell most about a long chain.
   constexpr size_t kMost = 12;
   if (links.size() > kMost) {
@@ -175,14 +214,7 @@ std::string Explainer::explain() {
                 links.begin() + kMost / 2 + 1 + cut);
   }
   return fmt::format("{}{}", fmt::join(links, "; "),
-                     circle ? ", which closes the circle" : "");
-}
-
-} // namespace
-
-std::string explainHang(const Plan &plan,
-                        const std::vector<const Interpreter *> &ranks) {
-  return Explainer(plan, ranks).explain();
+                     chain.isCircle ? ", which closes the circle" : "");
 }
 
 } // namespace takt::rt

@@ -20,12 +20,14 @@ Interpreter::Interpreter(const Plan &plan, int32_t rank, Device &device)
   reset();
 }
 
-void Interpreter::reset() {
+void Interpreter::reset(int64_t step) {
   remaining = 0;
   for (size_t i = 0; i < lanes.size(); ++i) {
-    lanes[i] = LaneState();
+    lanes[i] = LaneProgress();
     remaining += role.lanes[i].instrs.size();
   }
+  if (observer)
+    observer->stepBegan(step);
 }
 
 bool Interpreter::ready(int lane) const {
@@ -42,6 +44,8 @@ bool Interpreter::ready(int lane) const {
 void Interpreter::begin(int lane) {
   const Instr &instr = role.lanes[lane].instrs[lanes[lane].completed];
   lanes[lane].running = true;
+  if (observer)
+    observer->began(lane, lanes[lane].completed);
   switch (instr.kind) {
   case InstrKind::Call:
     return device.call(lane, role.procedures[instr.target], instr.microBatch);
@@ -62,11 +66,15 @@ bool Interpreter::visit(bool compute) {
   for (int lane = 0; lane < static_cast<int>(lanes.size()); ++lane) {
     if ((role.lanes[lane].kind == LaneKind::Compute) != compute)
       continue;
-    LaneState &state = lanes[lane];
+    LaneProgress &state = lanes[lane];
     if (state.running && device.done(lane)) {
       state.running = false;
+      if (observer)
+        observer->completed(lane, state.completed);
       ++state.completed;
       --remaining;
+      if (observer && remaining == 0)
+        observer->stepEnded();
       moved = true;
     }
     if (!state.running && ready(lane)) {

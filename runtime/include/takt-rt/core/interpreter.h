@@ -46,18 +46,37 @@ struct Record {
   Nanos end = 0;
 };
 
+/// Told of all that a rank does, on the thread that does it.
+class RankObserver {
+public:
+  virtual ~RankObserver() = default;
+  virtual void stepBegan(int64_t step) = 0;
+  virtual void began(int lane, uint32_t instr) = 0;
+  virtual void completed(int lane, uint32_t instr) = 0;
+  virtual void stepEnded() = 0;
+};
+
+/// How far a lane has come in a step.
+struct LaneProgress {
+  uint32_t completed = 0; ///< instructions
+  bool running = false;   ///< the next one is under way
+};
+
 /// Runs one rank through one step.
 class Interpreter {
 public:
   Interpreter(const Plan &plan, int32_t rank, Device &device);
 
-  /// Starts the next step: all counts to zero.
-  void reset();
+  /// Starts a step: all counts to zero.
+  void reset(int64_t step = 0);
+  /// Tells an observer from now on; null: nobody.
+  void observe(RankObserver *newObserver) { observer = newObserver; }
   /// Begins every instruction whose waits hold and whose lane is free, and
   /// completes those that are done, until nothing more moves. Returns true if
   /// anything began or completed.
   bool advance();
   bool finished() const { return remaining == 0; }
+  const std::vector<LaneProgress> &progress() const { return lanes; }
   /// Instructions completed on a lane in this step.
   uint32_t count(int lane) const { return lanes[lane].completed; }
   /// Index of the instruction under way on a lane, or -1.
@@ -66,10 +85,6 @@ public:
   }
 
 private:
-  struct LaneState {
-    uint32_t completed = 0;
-    bool running = false;
-  };
   bool ready(int lane) const;
   void begin(int lane);
   bool visit(bool compute);
@@ -77,8 +92,9 @@ private:
   const Plan &plan;
   const Role &role;
   Device &device;
-  std::vector<LaneState> lanes;
+  std::vector<LaneProgress> lanes;
   uint64_t remaining = 0;
+  RankObserver *observer = nullptr;
 };
 
 } // namespace takt::rt
