@@ -59,6 +59,9 @@ public:
   float *elements(int32_t rank, const BufferRef &ref) {
     return crew.device(rank)->elements(ref);
   }
+  const std::vector<std::unique_ptr<host::Worker>> &workers() const {
+    return crew.workers();
+  }
 
 private:
   void place(const TensorMap *weights);
@@ -293,6 +296,12 @@ StepResult Trainer::step() { return impl->step(); }
 
 float *Trainer::state(int32_t rank, const BufferRef &ref) {
   return impl->elements(rank, ref);
+}
+
+void Trainer::observe(int32_t rank, RankObserver *observer) {
+  for (const std::unique_ptr<host::Worker> &worker : impl->workers())
+    if (worker->rank() == rank)
+      worker->observe(observer);
 }
 
 TensorMap Trainer::weights() const { return impl->weights(); }

@@ -40,6 +40,8 @@ public:
   int32_t rank() const { return number; }
   /// Not while a step is under way.
   HostDevice &device() { return itsDevice; }
+  /// Likewise.
+  void observe(RankObserver *observer) { itsInterpreter.observe(observer); }
   const Interpreter &interpreter() const { return itsInterpreter; }
   /// Of the last step; not while one is under way.
   Clock::time_point end() const { return itsEnd; }
@@ -63,7 +65,7 @@ template <typename Stopped>
 void Worker::run(int64_t step, Clock::time_point start, Nanos spin,
                  const Stopped &stopped) {
   itsDevice.beginStep(step, start);
-  itsInterpreter.reset();
+  itsInterpreter.reset(step);
   while (!itsInterpreter.finished()) {
     // Read before advancing, so that no ring is missed.
     uint32_t rings = bell.rings();

@@ -92,6 +92,10 @@ public:
   /// process; not while a step is under way.
   float *state(int32_t rank, const BufferRef &ref);
 
+  /// Tells an observer what a rank of this process does, from the next step on;
+  /// null: nobody.
+  void observe(int32_t rank, RankObserver *observer);
+
   /// The parameters by global name; at rank 0.
   TensorMap weights() const;
   /// Summed gradients of the first step (with `keepGradients`); at rank 0.
