@@ -12,6 +12,7 @@
 #include "../arguments.h"
 #include "explain.h"
 #include "schedule_input.h"
+#include "why_hang.h"
 
 #include "takt-rt/core/analysis.h"
 #include "takt-rt/core/clock.h"
@@ -241,6 +242,7 @@ int run(int argc, char **argv) {
     });
   }
   addExplain(app, chosen);
+  addWhyHang(app, chosen);
   refuseUnknownCommand(app, argc, argv);
   if (std::string fault = emptyValueFault(argc, argv); !fault.empty())
     throw Error(fault, ExitCode::Usage);

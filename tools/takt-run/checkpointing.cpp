@@ -19,13 +19,9 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
-#include <numeric>
-
-#include <unistd.h>
 
 namespace takt::run {
 
@@ -36,9 +32,10 @@ static void warn(const std::string &text) {
 }
 
 Checkpointing::Checkpointing(const RunOptions &options, rt::Plan &plan,
+                             uint64_t planHash,
                              std::function<void(const std::string &)> say)
     : options(options), plan(plan), say(std::move(say)),
-      planHash(rt::planHashText(rt::planHash(plan))) {
+      planHash(rt::planHashText(planHash)) {
   if (!options.resume.empty())
     resume();
   if (options.seed)
@@ -109,14 +106,8 @@ void Checkpointing::prepare(rt::TrainerOptions &trainer) const {
   trainer.leaveUnset = resumed.has_value();
 }
 
-/// A word for temporary names that no other run on a shared folder has.
-static std::string runWord() {
-  auto now = std::chrono::system_clock::now().time_since_epoch();
-  return fmt::format("{:x}-{}", now / std::chrono::nanoseconds(1), getpid());
-}
-
 void Checkpointing::begin(rt::Trainer &trainer, const rt::Source &source,
-                          const std::optional<CheckpointShare> &share) {
+                          const Share &share) {
   data = source.describe();
   rt::StateMemory memory = [&trainer](int32_t rank, const rt::BufferRef &ref) {
     return trainer.state(rank, ref);
@@ -125,9 +116,7 @@ void Checkpointing::begin(rt::Trainer &trainer, const rt::Source &source,
     const std::string &before = resumed->manifest.data;
     if (!before.empty() && !data.empty() && before != data)
       warn(fmt::format("the data was a {} and is a {}", before, data));
-    std::vector<int32_t> ranks(plan.numRanks());
-    std::iota(ranks.begin(), ranks.end(), 0);
-    for (int32_t rank : share ? share->ranks : ranks)
+    for (int32_t rank : share.ranks)
       rt::loadRank(*resumed, plan, rank, memory);
   }
   if (options.checkpoint.empty())
@@ -138,12 +127,11 @@ void Checkpointing::begin(rt::Trainer &trainer, const rt::Source &source,
   writing.folder = options.checkpoint;
   writing.keep = options.keep;
   writing.writer = "takt-run " TAKT_VERSION;
-  writing.run = share ? share->run : runWord();
-  if (share)
-    writing.ranks = share->ranks;
+  writing.run = share.run;
+  writing.ranks = share.ranks;
   writing.startStep = firstStep();
-  writer = std::make_unique<rt::CheckpointWriter>(
-      plan, writing, memory, share ? *share->gather : gatherHere);
+  writer = std::make_unique<rt::CheckpointWriter>(plan, writing, memory,
+                                                  *share.gather);
 }
 
 //===----------------------------------------------------------------------===//

@@ -26,19 +26,20 @@
 
 namespace takt::run {
 
-/// The part of a checkpoint that one process of several has.
-struct CheckpointShare {
+/// The part of a run that a process has.
+struct Share {
   std::vector<int32_t> ranks; ///< of this process
   rt::Gather *gather;         ///< outlives the checkpoints
-  std::string run;            ///< the same word on all processes
+  std::string run;            ///< a word of all its processes and no other run
 };
 
 class Checkpointing {
 public:
   /// Opens the checkpoint to go on from, if one is asked for, checks it against
-  /// the plan and gives the plan its seed. `say` prints to people. Throws
+  /// the plan and gives the plan its seed. `planHash` is of the plan as it was
+  /// read; `say` prints to people. Throws
   /// `rt::Error` (BadInput) when it cannot be loaded or is of another model.
-  Checkpointing(const RunOptions &options, rt::Plan &plan,
+  Checkpointing(const RunOptions &options, rt::Plan &plan, uint64_t planHash,
                 std::function<void(const std::string &)> say);
 
   /// Steps done before this run.
@@ -51,9 +52,9 @@ public:
   void prepare(rt::TrainerOptions &options) const;
 
   /// Loads the state, and takes the folder to save to. The trainer must outlive
-  /// what is saved. Without a share this process has all ranks.
+  /// what is saved.
   void begin(rt::Trainer &trainer, const rt::Source &source,
-             const std::optional<CheckpointShare> &share);
+             const Share &share);
 
   /// After a step, with the number of all steps done; saves when it is time,
   /// and always when the run ends with this step.
@@ -74,7 +75,6 @@ private:
   std::string planHash;
   std::optional<rt::Checkpoint> resumed;
   std::string data; ///< description of the source
-  rt::GatherHere gatherHere;
   std::unique_ptr<rt::CheckpointWriter> writer;
   std::string lastError;
 };

@@ -114,7 +114,7 @@ void Member::connect(const rt::Plan &plan, rt::Nanos predictedStep) {
                              identity.rendezvous, connected.summary);
 }
 
-CheckpointShare Member::share() {
+Share Member::share() {
   // The first to come draws the word.
   std::string word = session.store().setFirst(
       "run", rt::hex(rt::randomDigest()).substr(0, 16));

@@ -49,8 +49,10 @@ public:
   /// `predictedStep`: 0 when not known.
   void connect(const rt::Plan &plan, rt::Nanos predictedStep);
   const rt::Seats &seats() const { return theSeats; }
-  /// What this process has of checkpoints; after `connect`.
-  CheckpointShare share();
+  /// What this process has of the run; after `connect`.
+  Share share();
+  /// Longest time without progress; likewise.
+  double patienceSeconds() const { return patience->seconds(); }
 
   /// The last word of a process that fails: tells the others, and throws the
   /// error that the process ends with.

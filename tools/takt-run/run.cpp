@@ -14,6 +14,7 @@
 #include "checkpointing.h"
 #include "member.h"
 #include "outputs.h"
+#include "recording.h"
 #include "report.h"
 #include "stop.h"
 
@@ -29,7 +30,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iostream>
+#include <numeric>
+
+#include <unistd.h>
 
 namespace takt::run {
 
@@ -81,7 +86,8 @@ private:
   void train();
   void dryRun();
   void load();
-  void runSteps(rt::Trainer &trainer);
+  void runSteps(rt::Trainer &trainer, Recording &recording);
+  Share share();
   void leaveFiles(rt::Trainer &trainer);
   void say(const std::string &text) const {
     if (!options.quiet && !options.json && isFirst())
@@ -95,9 +101,11 @@ private:
   bool proven;
   rt::Simulation predicted;
   rt::TensorMap weights;
+  uint64_t planHash; ///< of the plan as it was read
   Checkpointing checkpoints;
-  int64_t steps = 0;     ///< those before a checkpoint counted
-  int64_t stepsDone = 0; ///< likewise; fewer than steps after a signal
+  rt::GatherHere gatherHere; ///< of a process that has all ranks
+  int64_t steps = 0;         ///< those before a checkpoint counted
+  int64_t stepsDone = 0;     ///< likewise; fewer than steps after a signal
   TypicalStep typical;
 };
 
@@ -105,7 +113,8 @@ Run::Run(const RunOptions &options)
     : options(options),
       plan(rt::readPlan(options.plan, rt::Reading::Structure)),
       identity(identityFor(options, plan)), proven(prove()),
-      checkpoints(options, plan,
+      planHash(rt::planHash(plan)),
+      checkpoints(options, plan, planHash,
                   [this](const std::string &text) { say(text); }) {
   steps =
       options.steps.value_or(options.profile.empty() ? kSteps : kProfileSteps);
@@ -180,6 +189,17 @@ void Run::run() {
   }
 }
 
+/// What this process has of the run; of several, once it is connected.
+Share Run::share() {
+  if (member)
+    return member->share();
+  std::vector<int32_t> ranks(plan.numRanks());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  auto now = std::chrono::system_clock::now().time_since_epoch();
+  return {ranks, &gatherHere,
+          fmt::format("{:x}-{}", now / std::chrono::nanoseconds(1), getpid())};
+}
+
 void Run::train() {
   if (isFirst())
     checkOutputs(options);
@@ -204,17 +224,31 @@ void Run::train() {
     member->connect(plan, predicted.makespan);
     trainerOptions.seats = &member->seats();
   }
+  Share own = share();
+  double patience =
+      member ? member->patienceSeconds() : trainerOptions.timeoutSeconds;
+  Recording recording(options, plan, planHash, own, rt::Nanos(patience * 1e9),
+                      predicted.makespan);
   rt::Trainer trainer(plan, *source, trainerOptions);
   weights.clear();
-  checkpoints.begin(trainer, *source,
-                    member ? std::optional(member->share()) : std::nullopt);
-  runSteps(trainer);
-  leaveFiles(trainer);
-  checkpoints.finish();
+  recording.begin(trainer);
+  try {
+    checkpoints.begin(trainer, *source, own);
+    runSteps(trainer, recording);
+    leaveFiles(trainer);
+    checkpoints.finish();
+  } catch (const Error &error) {
+    recording.failed(int(error.code()), error.what());
+    throw;
+  } catch (const std::exception &error) {
+    recording.failed(int(ExitCode::Internal), error.what());
+    throw;
+  }
+  recording.ended();
   flushStandardOutput(); // last: a closed pipe must not cost the weights
 }
 
-void Run::runSteps(rt::Trainer &trainer) {
+void Run::runSteps(rt::Trainer &trainer, Recording &recording) {
   const int64_t first = stepsDone;
   Report report(plan, predicted.makespan, first);
   LossLog log(isFirst() ? options.logLosses : "");
@@ -242,6 +276,7 @@ void Run::runSteps(rt::Trainer &trainer) {
     }
     if (wantsPictures())
       typical.add(std::move(result));
+    recording.stepDone(stepsDone);
     checkpoints.stepDone(stepsDone, stopped || stepsDone == steps);
   }
   if (stopped && isFirst())

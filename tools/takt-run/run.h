@@ -39,6 +39,7 @@ struct RunOptions {
   int64_t checkpointEvery = 100; ///< steps
   int64_t keep = 0;              ///< checkpoints; 0: all
   std::string resume;            ///< folder of a checkpoint or of several
+  std::string record;            ///< folder
   std::string profile, trace, timeline, logLosses;
   bool json = false;
   bool quiet = false;

@@ -143,6 +143,8 @@ void addOptions(CLI::App &app, run::RunOptions &options, std::string &format) {
   CLI::Option *resume =
       app.add_option("--resume", options.resume,
                      "go on from a checkpoint, or from the newest of a folder");
+  app.add_option("--record", options.record,
+                 "folder for what each rank is doing, for takt-plan why-hang");
   app.add_option("--load-weights", options.loadWeights,
                  "safetensors file with the first weights")
       ->excludes(resume);
