@@ -178,7 +178,9 @@ GraphResult solveGraphInOrder(const GraphProblem &problem,
 /// The topological order that takes the smallest ready node first.
 std::vector<int32_t> smallestFirstOrder(const GraphProblem &problem);
 
-/// Number of down-sets once `together` is contracted, or cap + 1 if above.
+/// Number of down-sets, or cap + 1 if above. `together` is contracted first,
+/// and inputs and unused outputs without load are joined to what uses or makes
+/// them.
 int64_t countDownSets(const GraphProblem &problem, int64_t cap);
 
 /// A bound without the program over down-sets, and what proved it: the average

@@ -47,20 +47,41 @@ void LoadRules::add(BlockLoad &load, int32_t v, const Word *block) const {
   addTies(load, v, block);
 }
 
+namespace {
+
+// Tensors have few readers, so asking for each beats going over all words.
+
+bool anyInside(const std::vector<int32_t> &nodes, const Word *block) {
+  for (const int32_t v : nodes)
+    if (has(block, v))
+      return true;
+  return false;
+}
+
+/// `skipped` counts as inside; -1 skips nothing.
+bool anyOutside(const std::vector<int32_t> &nodes, const Word *block,
+                int32_t skipped) {
+  for (const int32_t v : nodes)
+    if (v != skipped && !has(block, v))
+      return true;
+  return false;
+}
+
+} // namespace
+
 void LoadRules::addTensors(BlockLoad &load, int32_t v,
                            const Word *block) const {
   for (const int32_t t : graph.tensorsOf[v]) {
     const CondensedTensor &tensor = graph.tensors[t];
-    const Word *readers = tensor.consumers.data();
     if (tensor.producer == v) {
-      if (meets(readers, block, graph.words))
+      if (anyInside(tensor.consumers, block))
         load.in -= tensor.time;
-      if (leaves(readers, block, graph.words))
+      if (anyOutside(tensor.consumers, block, -1))
         load.out += tensor.time;
     } else if (has(block, tensor.producer)) {
-      if (!leavesBut(readers, block, graph.words, v))
+      if (!anyOutside(tensor.consumers, block, v))
         load.out -= tensor.time;
-    } else if (!meets(readers, block, graph.words)) {
+    } else if (!anyInside(tensor.consumers, block)) {
       load.in += tensor.time;
     }
   }
@@ -84,7 +105,7 @@ Nanos LoadRules::crossing(const Word *downSet) const {
   Nanos time = 0;
   for (const CondensedTensor &tensor : graph.tensors)
     if (has(downSet, tensor.producer) &&
-        leaves(tensor.consumers.data(), downSet, graph.words))
+        anyOutside(tensor.consumers, downSet, -1))
       time += tensor.time;
   return time;
 }

@@ -153,13 +153,13 @@ private:
     const solver::Truth truth = problem.addTruth("in");
     const solver::Truth home = inside[tensor.producer];
     const bool relayed = context.problem.costModel == GraphCostModel::Relayed;
-    forEach(tensor.consumers.data(), graph.words, [&](int32_t v) {
+    for (const int32_t v : tensor.consumers) {
       if (relayed)
         problem.require(
             {holds(truth), fails(before[tensor.producer]), holds(before[v])});
       else
         problem.require({holds(truth), holds(home), fails(inside[v])});
-    });
+    }
     return truth;
   }
 
@@ -167,13 +167,13 @@ private:
     const solver::Truth truth = problem.addTruth("out");
     const solver::Truth home = inside[tensor.producer];
     const bool relayed = context.problem.costModel == GraphCostModel::Relayed;
-    forEach(tensor.consumers.data(), graph.words, [&](int32_t v) {
+    for (const int32_t v : tensor.consumers) {
       if (relayed)
         problem.require({holds(truth), fails(notAfter[tensor.producer]),
                          holds(notAfter[v])});
       else
         problem.require({holds(truth), fails(home), holds(inside[v])});
-    });
+    }
     return truth;
   }
 

@@ -127,6 +127,102 @@ Lists edgesBetween(const GraphProblem &problem,
   return after;
 }
 
+/// Joins a group without load (memory counts only if it may run out) to its
+/// only neighbour, if it only reads from it or is only read by it: alone or
+/// elsewhere it would only add a transfer. Such groups (inputs, unused outputs)
+/// would multiply the down-sets.
+class Weightless {
+public:
+  Weightless(const GraphProblem &problem, std::vector<int32_t> &parent)
+      : problem(problem), parent(parent), memoryMatters(mayRunOut(problem)) {}
+
+  void join() {
+    // An empty block may be what makes the number of blocks right.
+    if (problem.exactBlocks)
+      return;
+    for (bool more = true; more;)
+      more = pass();
+  }
+
+private:
+  /// Whether some device cannot hold the whole graph.
+  static bool mayRunOut(const GraphProblem &problem) {
+    Bytes whole = 0; // check() keeps it below 2^60
+    for (const GraphNode &node : problem.nodes)
+      whole += node.memory + node.saved * problem.microBatches;
+    for (const GraphTie &tie : problem.ties)
+      whole += tie.memory;
+    for (const DeviceKind &kind : problem.devices)
+      if (kind.memory != 0 && kind.memory < whole)
+        return true;
+    return false;
+  }
+
+  struct Group {
+    bool loaded = false, reads = false, isRead = false;
+    uint32_t cannotRun = 0;
+    int32_t neighbour = -1; ///< -2: several
+  };
+
+  void meet(Group &group, int32_t other) const {
+    group.neighbour =
+        group.neighbour == -1 || group.neighbour == other ? other : -2;
+  }
+
+  std::vector<Group> groups() {
+    std::vector<Group> found(problem.nodes.size());
+    for (size_t v = 0; v < found.size(); ++v) {
+      const GraphNode &node = problem.nodes[v];
+      Group &group = found[rootOf(parent, int32_t(v))];
+      group.loaded |= node.reduce > 0;
+      group.loaded |= memoryMatters && (node.memory > 0 || node.saved > 0);
+      for (size_t kind = 0; kind < node.time.size(); ++kind) {
+        group.loaded |= node.time[kind] > 0;
+        if (node.time[kind] == kCannotRun)
+          group.cannotRun |= uint32_t(1) << kind;
+      }
+    }
+    for (const GraphTie &tie : problem.ties)
+      for (const int32_t v : tie.nodes)
+        found[rootOf(parent, v)].loaded = true;
+    for (const GraphTensor &tensor : problem.tensors) {
+      const int32_t home = rootOf(parent, tensor.producer);
+      for (const int32_t reader : tensor.consumers) {
+        const int32_t other = rootOf(parent, reader);
+        if (other == home)
+          continue;
+        found[home].isRead = found[other].reads = true;
+        meet(found[home], other);
+        meet(found[other], home);
+      }
+    }
+    return found;
+  }
+
+  bool pass() {
+    const std::vector<Group> found = groups();
+    bool joined = false;
+    for (size_t v = 0; v < found.size(); ++v) {
+      const Group &group = found[v];
+      if (parent[v] != int32_t(v) || group.loaded || group.neighbour < 0 ||
+          (group.reads && group.isRead))
+        continue;
+      if (group.cannotRun & ~found[group.neighbour].cannotRun)
+        continue; // the neighbour would lose a kind of device
+      const int32_t into = rootOf(parent, group.neighbour);
+      if (into == int32_t(v))
+        continue;
+      parent[v] = into;
+      joined = true;
+    }
+    return joined;
+  }
+
+  const GraphProblem &problem;
+  std::vector<int32_t> &parent;
+  const bool memoryMatters;
+};
+
 /// The group of each node, groups in the order of `Condensed`.
 std::vector<int32_t> groupNodes(const GraphProblem &problem) {
   const int32_t size = problem.nodes.size();
@@ -135,6 +231,7 @@ std::vector<int32_t> groupNodes(const GraphProblem &problem) {
   for (const std::vector<int32_t> &group : problem.together)
     for (const int32_t v : group)
       parent[rootOf(parent, v)] = rootOf(parent, group.front());
+  Weightless(problem, parent).join();
   std::vector<int32_t> root(size);
   for (int32_t v = 0; v < size; ++v)
     root[v] = rootOf(parent, v);
@@ -177,20 +274,17 @@ void addNode(GraphNode &sum, const GraphNode &node, bool first) {
 void addTensors(const GraphProblem &problem, Condensed &graph) {
   graph.tensorsOf.resize(graph.size);
   for (const GraphTensor &tensor : problem.tensors) {
-    CondensedTensor copy{graph.groupOf[tensor.producer], Bits(graph.words, 0),
-                         tensor.time};
-    std::vector<int32_t> touched;
+    CondensedTensor copy{graph.groupOf[tensor.producer], {}, tensor.time};
     for (const int32_t reader : tensor.consumers)
-      if (graph.groupOf[reader] != copy.producer) {
-        put(copy.consumers.data(), graph.groupOf[reader]);
-        touched.push_back(graph.groupOf[reader]);
-      }
-    if (touched.empty() || tensor.time == 0)
+      if (graph.groupOf[reader] != copy.producer)
+        copy.consumers.push_back(graph.groupOf[reader]);
+    if (copy.consumers.empty() || tensor.time == 0)
       continue;
-    touched.push_back(copy.producer);
-    sortUnique(touched);
-    for (const int32_t v : touched)
-      graph.tensorsOf[v].push_back(int32_t(graph.tensors.size()));
+    sortUnique(copy.consumers);
+    const int32_t number = int32_t(graph.tensors.size());
+    graph.tensorsOf[copy.producer].push_back(number);
+    for (const int32_t v : copy.consumers)
+      graph.tensorsOf[v].push_back(number);
     graph.tensors.push_back(std::move(copy));
   }
 }
@@ -239,6 +333,16 @@ Condensed condense(const GraphProblem &problem) {
   addTensors(problem, graph);
   addTies(problem, graph);
   return graph;
+}
+
+std::vector<uint64_t> keysOf(const Condensed &graph,
+                             const std::vector<int32_t> &order) {
+  std::vector<uint64_t> keys(graph.size, order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    uint64_t &key = keys[graph.groupOf[order[i]]];
+    key = std::min<uint64_t>(key, i);
+  }
+  return keys;
 }
 
 } // namespace takt::graphcut

@@ -20,7 +20,8 @@ namespace takt::graphcut {
 
 struct CondensedTensor {
   int32_t producer = 0;
-  Bits consumers; ///< without the producer, not empty
+  std::vector<int32_t>
+      consumers; ///< ascending, without the producer, not empty
   Nanos time = 0;
 };
 
@@ -51,5 +52,9 @@ Condensed condense(const GraphProblem &problem);
 /// smallest number. Shorter than `after` if there is a cycle.
 std::vector<int32_t> orderByKeys(const std::vector<std::vector<int32_t>> &after,
                                  const std::vector<uint64_t> &keys);
+
+/// Keys that order groups by the places of their first nodes in `order`.
+std::vector<uint64_t> keysOf(const Condensed &graph,
+                             const std::vector<int32_t> &order);
 
 } // namespace takt::graphcut

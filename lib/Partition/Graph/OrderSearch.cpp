@@ -13,7 +13,6 @@
 #include "OrderSearch.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace takt::graphcut {
 
@@ -40,7 +39,7 @@ public:
     const int64_t limit = meter.limit;
     meter.limit = INT64_MAX;
     for (const std::vector<int32_t> &order : fixedOrders()) {
-      admit(keysOf(order));
+      admit(spreadKeys(order));
       meter.limit = limit;
     }
     if (fixedOnly)
@@ -73,7 +72,7 @@ private:
   }
 
   /// Keys that decode to the order, spread over the range.
-  Keys keysOf(const std::vector<int32_t> &order) const {
+  Keys spreadKeys(const std::vector<int32_t> &order) const {
     Keys keys(order.size());
     for (size_t i = 0; i < order.size(); ++i)
       keys[order[i]] = i * (kKeyRange / order.size());
@@ -83,9 +82,10 @@ private:
   /// Smallest first, largest first, and depth first from either side.
   std::vector<std::vector<int32_t>> fixedOrders() const {
     const int32_t size = context.graph.size;
-    std::vector<std::vector<int32_t>> orders(1);
-    orders[0].resize(size);
-    std::iota(orders[0].begin(), orders[0].end(), 0);
+    std::vector<std::vector<int32_t>> orders;
+    orders.push_back(orderByKeys(
+        context.graph.after,
+        keysOf(context.graph, smallestFirstOrder(context.problem))));
     Keys falling(size);
     for (int32_t v = 0; v < size; ++v)
       falling[v] = size - v;

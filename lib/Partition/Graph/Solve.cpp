@@ -133,14 +133,11 @@ GraphResult solveGraphInOrder(const GraphProblem &problem,
     return result;
   }
   const Context context(problem);
-  std::vector<uint64_t> keys(context.graph.size, order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    uint64_t &key = keys[context.graph.groupOf[order[i]]];
-    key = std::min<uint64_t>(key, i);
-  }
   Meter meter{0, INT64_MAX};
   Answer answer = bestChain(
-      context, prefixes(context.graph, orderByKeys(context.graph.after, keys)),
+      context,
+      prefixes(context.graph,
+               orderByKeys(context.graph.after, keysOf(context.graph, order))),
       kNever, meter);
   if (!hasAnswer(answer.partition)) {
     result.infeasible.reason = "no cut of the order keeps all limits";
