@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Part 4: stage assignment that is optimal, bounded, and explains itself."""
+from common import BUILD, cost, finish, report, run, unit
+
+PROFILES = "GraphProfileTests"
+
+# CPU seconds of the published program, where it used more than one.
+PUBLISHED_SECONDS = {
+    "LayerGraphs_gnmt_inference": 11.29,
+    "LayerGraphs_gnmt_training": 20.00,
+    "OperatorGraphs_bert_L_12_training": 33.54,
+    "OperatorGraphs_bert_l_12_inference": 14.97,
+    "OperatorGraphs_bert_l_3_training": 4.94,
+}
+
+
+def measured(line, program, test, seconds, megabytes=None, repeat=5):
+    """A test must pass within so many CPU seconds of its program."""
+    found = sorted(BUILD.glob(f"test/unit/**/{program}"))
+    if not found:
+        report(line, False, f"{program} is not built")
+        return
+    listed = run(found[0], "--gtest_list_tests", f"--gtest_filter={test}")
+    if len(listed.stdout.splitlines()) < 2:
+        report(line, False, f"{program} has no {test}")
+        return
+    used, peak = cost([found[0], f"--gtest_filter={test}",
+                       "--gtest_also_run_disabled_tests"], repeat)
+    if used is None:
+        report(line, False, f"{test} failed")
+        return
+    fine = used <= seconds and peak <= (megabytes or peak)
+    report(line, fine, f"{test.split('/')[-1]}: {used:.2f} of {seconds:g} CPU s, "
+                       f"{peak:.0f} MB")
+
+
+def line_1_brute_force():
+    """2,000 random graphs against all acyclic partitions; no bound above."""
+    report("1a", *unit("GraphPartitionTests", "GraphOracle.*"))
+
+
+def line_2_added_transfers():
+    """B18's ten rows, and four models within a CPU second each."""
+    report("2a", *unit(PROFILES, "*AddedTransfers*"))
+    report("2b", *unit(PROFILES, "GraphProfile.OrderSearch*"))
+    for model in ("vgg16", "alexnet", "squeezenet1_0", "resnet50"):
+        for mode in ("inference", "training"):
+            measured("2c", PROFILES,
+                     f"Models/AddedTransfers.MeetsTheExactAnswers/{model}_{mode}",
+                     1)
+
+
+def line_3_pipedream():
+    """Every bottleneck of the exact answers on PipeDream's profiles."""
+    report("3a", *unit(PROFILES, "*PipeDreamProfile*"))
+
+
+def line_4_placements():
+    """The published optima; half the CPU time; Inception within limits."""
+    report("4a", *unit(PROFILES, "Inputs/Placement.*"))
+    for name, seconds in PUBLISHED_SECONDS.items():
+        measured("4b", PROFILES, f"Inputs/Placement.MeetsTheExactAnswer/{name}",
+                 seconds / 2, repeat=2)
+    for mode in ("inference", "training"):
+        measured("4c", PROFILES, "DISABLED_Large/Placement.MeetsTheExactAnswer/"
+                 f"LayerGraphs_inceptionv3_{mode}", 60, 4096, repeat=1)
+
+
+def main():
+    line_1_brute_force()
+    line_2_added_transfers()
+    line_3_pipedream()
+    line_4_placements()
+    finish()
+
+
+if __name__ == "__main__":
+    main()
