@@ -21,20 +21,14 @@
 
 #include <csignal>
 #include <filesystem>
-#include <iostream>
 
 namespace takt::run {
 
 using rt::Error;
 
-static void warn(const std::string &text) {
-  std::cerr << fmt::format("takt-run: warning: {}\n", text);
-}
-
 Checkpointing::Checkpointing(const RunOptions &options, rt::Plan &plan,
-                             uint64_t planHash,
-                             std::function<void(const std::string &)> say)
-    : options(options), plan(plan), say(std::move(say)),
+                             uint64_t planHash, Voice voice)
+    : options(options), plan(plan), voice(std::move(voice)),
       planHash(rt::planHashText(planHash)) {
   if (!options.resume.empty())
     resume();
@@ -59,24 +53,25 @@ static bool isFirstRun(const RunOptions &options) {
 
 void Checkpointing::resume() {
   if (isFirstRun(options))
-    return say(fmt::format("no checkpoint in '{}' yet: training begins at its "
-                           "first step\n",
-                           options.resume));
+    return voice.say(
+        fmt::format("no checkpoint in '{}' yet: training begins at its "
+                    "first step\n",
+                    options.resume));
   rt::FoundCheckpoint found = rt::findCheckpoint(options.resume);
   for (const auto &[path, why] : found.passedOver)
-    warn(fmt::format("checkpoint '{}' is passed over: {}", path, why));
+    voice.warn(fmt::format("checkpoint '{}' is passed over: {}", path, why));
   resumed = std::move(found.checkpoint);
   rt::CheckpointFit fit = rt::compare(*resumed, plan, planHash);
   rt::requireFit(fit, *resumed, plan);
   const rt::Manifest &manifest = resumed->manifest;
-  say(fmt::format("going on from '{}': step {}, {} samples, {}\n",
-                  resumed->path, manifest.step, manifest.samples,
-                  fit.samePlan ? "the same plan" : "another plan"));
+  voice.say(fmt::format("going on from '{}': step {}, {} samples, {}\n",
+                        resumed->path, manifest.step, manifest.samples,
+                        fit.samePlan ? "the same plan" : "another plan"));
   for (const std::string &change : fit.changes)
-    warn(change);
+    voice.warn(change);
   uint64_t seed = manifest.training.seed;
   if (options.seed && *options.seed != seed)
-    warn(fmt::format("the seed was {} and is {}", seed, *options.seed));
+    voice.warn(fmt::format("the seed was {} and is {}", seed, *options.seed));
   plan.training.seed = seed;
 }
 
@@ -115,7 +110,7 @@ void Checkpointing::begin(rt::Trainer &trainer, const rt::Source &source,
   if (resumed) {
     const std::string &before = resumed->manifest.data;
     if (!before.empty() && !data.empty() && before != data)
-      warn(fmt::format("the data was a {} and is a {}", before, data));
+      voice.warn(fmt::format("the data was a {} and is a {}", before, data));
     for (int32_t rank : share.ranks)
       rt::loadRank(*resumed, plan, rank, memory);
   }
@@ -142,15 +137,15 @@ void Checkpointing::report() {
   for (const rt::CheckpointOutcome &outcome : writer->outcomes()) {
     lastError = outcome.error;
     if (!outcome.warning.empty())
-      warn(outcome.warning);
+      voice.warn(outcome.warning);
     if (!outcome.error.empty()) {
-      warn(fmt::format("no checkpoint of step {}: {}", outcome.step,
-                       outcome.error));
+      voice.warn(fmt::format("no checkpoint of step {}: {}", outcome.step,
+                             outcome.error));
       continue;
     }
-    say(fmt::format("checkpoint '{}': {} in {}\n", outcome.path,
-                    rt::formatBytes(outcome.bytes),
-                    rt::formatNanos(outcome.time)));
+    voice.say(fmt::format("checkpoint '{}': {} in {}\n", outcome.path,
+                          rt::formatBytes(outcome.bytes),
+                          rt::formatNanos(outcome.time)));
   }
 }
 

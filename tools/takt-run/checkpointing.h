@@ -33,14 +33,20 @@ struct Share {
   std::string run;            ///< a word of all its processes and no other run
 };
 
+/// How a run speaks to people; silent where another process speaks for all.
+struct Voice {
+  std::function<void(const std::string &)> say;  ///< of what goes well
+  std::function<void(const std::string &)> warn; ///< of what does not
+};
+
 class Checkpointing {
 public:
   /// Opens the checkpoint to go on from, if one is asked for, checks it against
   /// the plan and gives the plan its seed. `planHash` is of the plan as it was
-  /// read; `say` prints to people. Throws
-  /// `rt::Error` (BadInput) when it cannot be loaded or is of another model.
+  /// read. Throws `rt::Error` (BadInput) when it cannot be loaded or is of
+  /// another model.
   Checkpointing(const RunOptions &options, rt::Plan &plan, uint64_t planHash,
-                std::function<void(const std::string &)> say);
+                Voice voice);
 
   /// Steps done before this run.
   int64_t firstStep() const { return resumed ? resumed->manifest.step : 0; }
@@ -71,7 +77,7 @@ private:
 
   const RunOptions &options;
   rt::Plan &plan;
-  std::function<void(const std::string &)> say;
+  Voice voice;
   std::string planHash;
   std::optional<rt::Checkpoint> resumed;
   std::string data; ///< description of the source

@@ -89,6 +89,10 @@ private:
   void runSteps(rt::Trainer &trainer, Recording &recording);
   Share share();
   void leaveFiles(rt::Trainer &trainer);
+  void warn(const std::string &text) const {
+    if (isFirst())
+      std::cerr << fmt::format("takt-run: warning: {}\n", text);
+  }
   void say(const std::string &text) const {
     if (!options.quiet && !options.json && isFirst())
       std::cout << text << std::flush;
@@ -115,7 +119,8 @@ Run::Run(const RunOptions &options)
       identity(identityFor(options, plan)), proven(prove()),
       planHash(rt::planHash(plan)),
       checkpoints(options, plan, planHash,
-                  [this](const std::string &text) { say(text); }) {
+                  {[this](const std::string &text) { say(text); },
+                   [this](const std::string &text) { warn(text); }}) {
   steps =
       options.steps.value_or(options.profile.empty() ? kSteps : kProfileSteps);
   stepsDone = checkpoints.firstStep();
