@@ -29,7 +29,7 @@ def command(plan, folder, steps):
     return [str(takt.BIN / "takt-run"), str(plan), "--data", str(takt.TEXT),
             "-n", str(RANKS), "--steps", str(steps), "-q", "--record",
             f"{folder}/flights", "--checkpoint", f"{folder}/saved", "--resume",
-            f"{folder}/saved", "--checkpoint-every", "5", "--keep", "2",
+            f"{folder}/saved", "--checkpoint-every", "1", "--keep", "2",
             "--timeout", "1.5", "--log-losses", "-"]
 
 
