@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A run that no longer moves is explained from the lanes' counts alone, so that
-// the simulator, a hung run in one process and the recordings of one that is over
-// give the same report.
+// the simulator, a hung run in one process and the recordings of one that is
+// over give the same report.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -42,12 +42,12 @@ struct HangChain {
 HangChain followHang(const Plan &plan, const std::vector<RankProgress> &ranks,
                      int32_t rank, int32_t lane);
 
-/// The lane by which a rank is best followed: of those that are not finished the
-/// computing one, else the first; -1 when all are finished.
+/// The lane by which a rank is best followed: of those that are not finished
+/// the computing one, else the first; -1 when all are finished.
 int32_t heldLane(const Role &role, const RankProgress &rank);
 
-/// The chain from the first rank that is not finished, in one line. Empty if all
-/// finished. `ranks[r]` is the interpreter of rank r.
+/// The chain from the first rank that is not finished, in one line. Empty if
+/// all finished. `ranks[r]` is the interpreter of rank r.
 std::string explainHang(const Plan &plan,
                         const std::vector<const Interpreter *> &ranks);
 

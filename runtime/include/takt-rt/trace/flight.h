@@ -13,9 +13,9 @@
 //   DIR/previous/             of the run before it
 //
 // A file is a header of 8192 bytes, the lanes (8 bytes each), then a ring of
-// events (24 bytes each), in the byte order of the machine. One thread writes, and
-// takes no lock; an event costs some stores and a look at the clock. The size never
-// changes, and its room on the disk is taken when it is made.
+// events (24 bytes each), in the byte order of the machine. One thread writes,
+// and takes no lock; an event costs some stores and a look at the clock. The
+// size never changes, and its room on the disk is taken when it is made.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
