@@ -98,6 +98,9 @@ FolderLock::FolderLock(const std::string &folder) {
   if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
     return;
   int reason = errno;
+  // A file system without locks cannot tell, and is no reason not to save.
+  if (reason == ENOLCK || reason == EOPNOTSUPP || reason == ENOSYS)
+    return;
   close(descriptor);
   if (reason == EWOULDBLOCK)
     throw Error(

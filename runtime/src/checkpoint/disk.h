@@ -45,7 +45,7 @@ void syncFolder(const std::string &path);
 void rename(const std::string &from, const std::string &to);
 
 /// A folder that one process at a time has for itself, until it ends, however
-/// it ends.
+/// it ends; where the file system knows locks.
 class FolderLock {
 public:
   /// Throws when another process has it.
