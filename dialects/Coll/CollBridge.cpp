@@ -78,11 +78,6 @@ std::optional<LoweringProblem> coll::exportStages(ProgramParts parts,
     StageInput stage;
     stage.layerBegin = op.getLayerBegin();
     stage.layerEnd = op.getLayerEnd();
-    stage.replicas = op.getReplicas();
-    stage.devices = op.getDevices().vec();
-    pipe::NodesAttr nodes =
-        parts.cluster.getNodeOf(stage.devices.front()).second;
-    stage.capacity = parts.cluster.lookupDevice(nodes.getDevice()).getMemory();
     for (int32_t l = stage.layerBegin; l < stage.layerEnd; ++l) {
       const LayerTimes &times = costs->layers[l];
       stage.times.push_back({times.forward[index], times.inputGrad[index],
@@ -90,25 +85,30 @@ std::optional<LoweringProblem> coll::exportStages(ProgramParts parts,
     }
     problem.stages.push_back(std::move(stage));
   }
+  std::vector<StageOp> stages = parts.program.getStages();
+  for (RoleOp op : parts.program.getRoles()) {
+    RoleInput role;
+    role.stages = op.getStages().vec();
+    // Stages of one role have the same devices.
+    StageOp first = stages[role.stages.front()];
+    role.replicas = first.getReplicas();
+    role.devices = first.getDevices().vec();
+    pipe::NodesAttr nodes =
+        parts.cluster.getNodeOf(role.devices.front()).second;
+    role.capacity = parts.cluster.lookupDevice(nodes.getDevice()).getMemory();
+    problem.roles.push_back(std::move(role));
+  }
   return problem;
 }
 
-/// Lanes of each role; roles and stages are one to one.
 static bool exportLanes(ProgramOp program, LoweringProblem &problem,
                         std::string &error) {
-  std::vector<RoleOp> roles = program.getRoles();
-  if (roles.size() != problem.stages.size()) {
-    error = fmt::format("{} roles for {} stages; one a stage is needed",
-                        roles.size(), problem.stages.size());
+  if (problem.roles.empty()) {
+    error = "the program has no roles: there is no schedule";
     return false;
   }
-  for (RoleOp role : roles) {
+  for (RoleOp role : program.getRoles()) {
     int32_t number = role.getNumber();
-    if (role.getStages() != llvm::ArrayRef<int32_t>(number)) {
-      error = fmt::format("role {} must have stage {} and no other", number,
-                          number);
-      return false;
-    }
     if (!role.getLanesAttr()) {
       error = fmt::format("role {} has no lanes: communication is not inserted",
                           number);
@@ -118,7 +118,7 @@ static bool exportLanes(ProgramOp program, LoweringProblem &problem,
       LaneInput input;
       input.kind = static_cast<rt::LaneKind>(lane.getKind());
       input.actions = lane.getActions().getActions().vec();
-      problem.stages[number].lanes.push_back(std::move(input));
+      problem.roles[number].lanes.push_back(std::move(input));
     }
   }
   return true;
@@ -128,7 +128,11 @@ static bool exportLanes(ProgramOp program, LoweringProblem &problem,
 static bool exportChannels(ProgramOp program, LoweringProblem &problem,
                            std::string &error) {
   problem.boundaryLinks.resize(problem.stages.size() - 1);
+  // Nothing is sent where one role has both sides.
+  const std::vector<int32_t> roleOf = problem.roleOfStage();
   std::vector<bool> seen(problem.boundaryLinks.size());
+  for (size_t boundary = 0; boundary < seen.size(); ++boundary)
+    seen[boundary] = roleOf[boundary] == roleOf[boundary + 1];
   for (ChannelOp channel : program.getBody().getOps<ChannelOp>()) {
     size_t boundary = std::min(channel.getFrom(), channel.getTo());
     if (channel.getBytes() != boundaryBytes(problem, boundary)) {
@@ -152,11 +156,13 @@ static bool exportChannels(ProgramOp program, LoweringProblem &problem,
 
 static bool exportGroups(ProgramOp program, LoweringProblem &problem,
                          std::string &error) {
+  const std::vector<int32_t> roleOf = problem.roleOfStage();
   std::vector<bool> seen(problem.stages.size());
   for (GroupOp group : program.getBody().getOps<GroupOp>()) {
-    StageInput &stage = problem.stages[group.getRole()];
-    stage.groupLink = pipe::exportLink(group.getLink());
-    seen[group.getRole()] = true;
+    const int32_t number = group.getStage();
+    StageInput &stage = problem.stages[number];
+    problem.roles[roleOf[number]].groupLink = pipe::exportLink(group.getLink());
+    seen[number] = true;
     if (!group.getBucket())
       continue;
     // Buckets stand in their order; their layers are checked with the problem.
@@ -168,12 +174,14 @@ static bool exportGroups(ProgramOp program, LoweringProblem &problem,
     }
     stage.bucketBegins.push_back(*group.getLayer());
   }
-  for (RoleOp role : program.getRoles())
-    if (role.getLane(LaneKind::Reduce) && !seen[role.getNumber()]) {
-      error = fmt::format("role {} reduces gradients but has no group",
-                          role.getNumber());
-      return false;
-    }
+  for (const RoleInput &role : problem.roles)
+    for (const LaneInput &lane : role.lanes)
+      for (const CommAction &action : lane.actions)
+        if (action.kind == CommKind::Reduce && !seen[action.stage]) {
+          error = fmt::format("stage {} reduces gradients but has no group",
+                              action.stage);
+          return false;
+        }
   return true;
 }
 
@@ -223,10 +231,10 @@ std::optional<LoweringProblem> coll::exportLowering(mlir::ModuleOp module,
 // Import
 //===----------------------------------------------------------------------===//
 
-static void setLanes(RoleOp role, const StageInput &stage) {
+static void setLanes(RoleOp role, const RoleInput &input) {
   mlir::MLIRContext *context = role.getContext();
   mlir::SmallVector<mlir::Attribute> lanes;
-  for (const LaneInput &lane : stage.lanes)
+  for (const LaneInput &lane : input.lanes)
     lanes.push_back(
         LaneAttr::get(context, static_cast<LaneKind>(lane.kind),
                       pipe::ActionsAttr::get(context, lane.actions)));
@@ -240,58 +248,70 @@ void coll::importCommunication(const LoweringProblem &problem,
   mlir::OpBuilder builder =
       mlir::OpBuilder::atBlockEnd(&program.getBody().front());
   mlir::Location loc = program.getLoc();
-  std::vector<RoleOp> roles = program.getRoles();
+  const std::vector<int32_t> roleOf = problem.roleOfStage();
 
   // Among two or more devices there always is a link: that of their node or the
   // network, by the verifier of the cluster.
   auto linkAmong = [&](llvm::ArrayRef<int32_t> stages) {
     std::vector<int32_t> devices;
     for (int32_t stage : stages)
-      llvm::append_range(devices, problem.stages[stage].devices);
+      llvm::append_range(devices, problem.roles[roleOf[stage]].devices);
     return cluster.getLinkAmong(devices);
   };
-
+  std::vector<RoleOp> roles = program.getRoles();
   for (RoleOp role : roles)
-    setLanes(role, problem.stages[role.getNumber()]);
-  for (int32_t b = 0; b + 1 < int32_t(roles.size()); ++b) {
+    setLanes(role, problem.roles[role.getNumber()]);
+  for (int32_t b = 0; b + 1 < int32_t(roleOf.size()); ++b) {
+    if (roleOf[b] == roleOf[b + 1])
+      continue;
     Bytes bytes = boundaryBytes(problem, b);
     pipe::LinkAttr link = linkAmong({b, b + 1});
-    if (roles[b].getLane(LaneKind::SendAct))
+    if (roles[roleOf[b]].getLane(LaneKind::SendAct, b))
       ChannelOp::create(builder, loc, fmt::format("act{}", b),
                         ChannelKind::Activation, b, b + 1, bytes, link);
-    if (roles[b + 1].getLane(LaneKind::SendGrad))
+    if (roles[roleOf[b + 1]].getLane(LaneKind::SendGrad, b + 1))
       ChannelOp::create(builder, loc, fmt::format("grad{}", b),
                         ChannelKind::Gradient, b + 1, b, bytes, link);
   }
-  for (RoleOp role : roles)
-    if (role.getLane(LaneKind::Reduce))
-      GroupOp::create(builder, loc, fmt::format("dp{}", role.getNumber()),
-                      role.getNumber(), mlir::IntegerAttr(),
-                      mlir::IntegerAttr(), linkAmong(role.getNumber()));
+  for (const RoleInput &role : problem.roles)
+    for (int32_t stage : role.stages) {
+      auto isOwn = [&](const CommAction &action) {
+        return action.kind == CommKind::Reduce && action.stage == stage;
+      };
+      if (llvm::any_of(role.lanes, [&](const LaneInput &lane) {
+            return llvm::any_of(lane.actions, isOwn);
+          }))
+        GroupOp::create(builder, loc, fmt::format("dp{}", stage), stage,
+                        mlir::IntegerAttr(), mlir::IntegerAttr(),
+                        linkAmong(stage));
+    }
   for (size_t k = 0; k < problem.ties.size(); ++k) {
     const TieInput &tie = problem.ties[k];
+    // With all uses on one role nothing is sent.
+    const bool sends = tieRuns(tie, roleOf).size() > 1;
     TieOp::create(builder, loc, fmt::format("tie{}", k),
                   problem.graph.params[tie.param].name, tie.stages,
-                  tie.stages.size() > 1 ? linkAmong(tie.stages)
-                                        : pipe::LinkAttr());
+                  sends ? linkAmong(tie.stages) : pipe::LinkAttr());
   }
 }
 
 void coll::importBuckets(const LoweringProblem &problem, ProgramParts parts) {
   ProgramOp program = parts.program;
+  const std::vector<int32_t> roleOf = problem.roleOfStage();
   std::vector<RoleOp> roles = program.getRoles();
   auto groups = llvm::to_vector(program.getBody().getOps<GroupOp>());
   for (GroupOp group : groups) {
-    const StageInput &stage = problem.stages[group.getRole()];
+    const StageInput &stage = problem.stages[group.getStage()];
+    const int32_t role = roleOf[group.getStage()];
     // Also where one all-reduce and a send are set in order.
-    setLanes(roles[group.getRole()], stage);
+    setLanes(roles[role], problem.roles[role]);
     if (bucketCount(stage) < 2)
       continue;
     mlir::OpBuilder builder(group);
     for (int32_t k = 0; k < bucketCount(stage); ++k)
       GroupOp::create(builder, group.getLoc(),
                       fmt::format("{}_{}", group.getSymName().str(), k),
-                      group.getRole(), builder.getI32IntegerAttr(k),
+                      group.getStage(), builder.getI32IntegerAttr(k),
                       builder.getI32IntegerAttr(stage.bucketBegins[k]),
                       group.getLink());
     group.erase();

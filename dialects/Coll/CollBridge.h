@@ -21,8 +21,9 @@
 namespace takt::coll {
 
 /// Everything that lowering needs but the communication: graph, training,
-/// stages with devices, capacity and times. Lanes, links and ties are empty.
-/// Nothing, and a sentence in `error`, when the costs do not cover a stage.
+/// stages with times, roles with devices and capacity. Lanes, links and ties
+/// are empty. Nothing, and a sentence in `error`, when the costs do not cover a
+/// stage.
 std::optional<LoweringProblem> exportStages(pipe::ProgramParts parts,
                                             std::string &error);
 
@@ -32,7 +33,7 @@ std::optional<LoweringProblem> exportStages(pipe::ProgramParts parts,
 std::optional<LoweringProblem> exportLowering(mlir::ModuleOp module,
                                               std::string &error);
 
-/// Writes the lanes of the problem's stages into the roles and declares the
+/// Writes the lanes of the problem's roles and declares the
 /// channels, groups and ties that the lanes use, with their links.
 void importCommunication(const LoweringProblem &problem,
                          pipe::ProgramParts parts);

@@ -12,6 +12,7 @@
 #include "Coll/CollDialect.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -36,13 +37,13 @@ void CollDialect::initialize() {
       >();
 }
 
-/// The role of that number in the program around `op`, or an error on `op`.
-static FailureOr<RoleOp> findRole(Operation *op, int32_t number) {
+/// The role of a stage in the program around `op`, or an error on `op`.
+static FailureOr<RoleOp> findRole(Operation *op, int32_t stage) {
   for (RoleOp role : cast<ProgramOp>(op->getParentOp()).getRoles())
-    if (role.getNumber() == number)
+    if (llvm::is_contained(role.getStages(), stage))
       return role;
-  op->emitOpError() << "names role " << number
-                    << ", which the program does not have";
+  op->emitOpError() << "names stage " << stage
+                    << ", which no role of the program has";
   return failure();
 }
 
@@ -61,7 +62,7 @@ LogicalResult ChannelOp::verify() {
   int32_t expected = forward ? getFrom() + 1 : getFrom() - 1;
   if (getTo() != expected)
     return emitOpError() << "carries " << stringifyChannelKind(getKind())
-                         << "s from role " << getFrom() << " to role "
+                         << "s from stage " << getFrom() << " to stage "
                          << getTo() << ", expected " << expected;
   if (getBytes() < 0)
     return emitOpError() << "has a negative size: " << getBytes() << " bytes";
@@ -72,58 +73,63 @@ LogicalResult ChannelOp::verify() {
   if (failed(to))
     return failure();
 
+  if (*from == *to)
+    return emitOpError() << "joins stages " << getFrom() << " and " << getTo()
+                         << ", which role " << RoleOp(*from).getNumber()
+                         << " has both";
+
   LaneKind sendKind = forward ? LaneKind::SendAct : LaneKind::SendGrad;
   LaneKind recvKind = forward ? LaneKind::RecvAct : LaneKind::RecvGrad;
-  auto sends = microBatchesOf(from->getLane(sendKind));
-  auto receives = microBatchesOf(to->getLane(recvKind));
+  auto sends = microBatchesOf(from->getLane(sendKind, getFrom()));
+  auto receives = microBatchesOf(to->getLane(recvKind, getTo()));
   if (sends.size() != receives.size())
-    return emitOpError() << "has " << sends.size() << " sends on role "
+    return emitOpError() << "has " << sends.size() << " sends of stage "
                          << getFrom() << " and " << receives.size()
-                         << " receives on role " << getTo();
+                         << " receives of stage " << getTo();
   for (size_t i = 0; i < sends.size(); ++i)
     if (sends[i] != receives[i])
       return emitOpError() << "carries micro-batch " << sends[i]
-                           << " as message " << i << ", role " << getTo()
+                           << " as message " << i << ", stage " << getTo()
                            << " expects micro-batch " << receives[i];
   return success();
 }
 
 LogicalResult GroupOp::verify() {
-  FailureOr<RoleOp> role = findRole(*this, getRole());
+  FailureOr<RoleOp> role = findRole(*this, getStage());
   if (failed(role))
     return failure();
   for (StageOp stage : cast<ProgramOp>((*this)->getParentOp()).getStages())
-    if (llvm::is_contained(role->getStages(), stage.getNumber()) &&
-        stage.getReplicas() < 2)
-      return emitOpError() << "groups the replicas of role " << getRole()
+    if (stage.getNumber() == getStage() && stage.getReplicas() < 2)
+      return emitOpError() << "groups the replicas of stage " << getStage()
                            << ", which has only one";
-  if (!role->getLane(LaneKind::Reduce))
-    return emitOpError() << "belongs to role " << getRole()
-                         << ", which reduces nothing";
   if (getBucket().has_value() != getLayer().has_value())
     return emitOpError()
            << "needs both a bucket and its first layer, or neither";
   int32_t bucket = getBucket().value_or(-1);
-  for (auto lane : role->getLanesAttr().getAsRange<LaneAttr>())
-    for (const CommAction &action : lane.getActions().getActions())
-      if (action.kind == takt::CommKind::Reduce && !action.wait &&
-          action.part == bucket)
-        return success();
+  bool reduces = false;
+  if (ArrayAttr lanes = role->getLanesAttr())
+    for (auto lane : lanes.getAsRange<LaneAttr>())
+      for (const CommAction &action : lane.getActions().getActions()) {
+        if (action.kind != takt::CommKind::Reduce || action.wait ||
+            action.stage != getStage())
+          continue;
+        reduces = true;
+        if (action.part == bucket)
+          return success();
+      }
+  if (!reduces)
+    return emitOpError() << "belongs to stage " << getStage()
+                         << ", which reduces nothing";
   if (bucket < 0)
-    return emitOpError() << "is of the whole gradients of role " << getRole()
+    return emitOpError() << "is of the whole gradients of stage " << getStage()
                          << ", which reduces them in buckets";
-  return emitOpError() << "is of gradient bucket " << bucket << ", which role "
-                       << getRole() << " does not reduce";
+  return emitOpError() << "is of gradient bucket " << bucket << ", which stage "
+                       << getStage() << " does not reduce";
 }
 
 LogicalResult TieOp::verify() {
   if (getStages().empty())
     return emitOpError() << "ties '" << getParam() << "' on no stage";
-  bool sends = getStages().size() > 1;
-  if (sends != static_cast<bool>(getLinkAttr()))
-    return emitOpError() << "ties '" << getParam() << "' on "
-                         << getStages().size() << " stages and has "
-                         << (sends ? "no" : "a") << " link";
   int32_t stages = cast<ProgramOp>((*this)->getParentOp()).getStages().size();
   int32_t last = -1;
   for (int32_t stage : getStages()) {
@@ -134,5 +140,17 @@ LogicalResult TieOp::verify() {
                            << "; stages ascend";
     last = stage;
   }
+  llvm::SmallSet<int32_t, 4> roles;
+  for (int32_t stage : getStages()) {
+    FailureOr<RoleOp> role = findRole(*this, stage);
+    if (failed(role))
+      return failure();
+    roles.insert(role->getNumber());
+  }
+  bool sends = roles.size() > 1;
+  if (sends != static_cast<bool>(getLinkAttr()))
+    return emitOpError() << "ties '" << getParam() << "' on " << roles.size()
+                         << (sends ? " roles and has no link"
+                                   : " role and has a link");
   return success();
 }

@@ -11,6 +11,7 @@
 #include "Pipe/PipeBridge.h"
 
 #include <algorithm>
+#include <map>
 
 using namespace takt;
 using namespace takt::pipe;
@@ -231,6 +232,24 @@ Partition pipe::exportPartition(ProgramOp program,
     partition.stages.push_back(choice);
   }
   return partition;
+}
+
+void pipe::exportPlacement(ProgramOp program, PartitionProblem &problem) {
+  std::map<int32_t, int32_t> rankOf; // of the first device
+  std::vector<int32_t> ranks;
+  std::vector<int64_t> held;
+  for (StageOp stage : program.getStages()) {
+    ranks.push_back(rankOf
+                        .try_emplace(stage.getDevices().front(),
+                                     int32_t(rankOf.size()))
+                        .first->second);
+    held.push_back(stage.getInFlight());
+  }
+  if (rankOf.size() == ranks.size())
+    return;
+  problem.stages = int64_t(ranks.size());
+  problem.rankOfStage = std::move(ranks);
+  problem.heldByStage = std::move(held);
 }
 
 Schedule pipe::exportSchedule(ProgramOp program) {

@@ -80,6 +80,9 @@ std::optional<ProgramParts> findProgram(mlir::ModuleOp module,
 Partition exportPartition(ProgramOp program,
                           const std::vector<int64_t> &replicaOptions);
 
+/// Where stages share devices: their ranks, and what each holds.
+void exportPlacement(ProgramOp program, PartitionProblem &problem);
+
 /// The compute actions of every role.
 Schedule exportSchedule(ProgramOp program);
 

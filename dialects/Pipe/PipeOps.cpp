@@ -245,11 +245,14 @@ static void printLanes(OpAsmPrinter &printer, RoleOp, ArrayAttr lanes) {
   }
 }
 
-LaneAttr RoleOp::getLane(LaneKind kind) {
+LaneAttr RoleOp::getLane(LaneKind kind, int32_t stage) {
   if (ArrayAttr lanes = getLanesAttr())
-    for (auto lane : lanes.getAsRange<LaneAttr>())
-      if (lane.getKind() == kind)
+    for (auto lane : lanes.getAsRange<LaneAttr>()) {
+      llvm::ArrayRef<takt::CommAction> actions = lane.getActions().getActions();
+      if (lane.getKind() == kind && !actions.empty() &&
+          actions.front().stage == stage)
         return lane;
+    }
   return {};
 }
 

@@ -104,8 +104,8 @@ def Pipe_ProgramOp : Pipe_Op<"program", [
     NoRegionArguments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a model planned on a cluster";
   let description = [{
-    Holds one `pipe.stage` for each stage, in order, then one `pipe.role` for
-    each stage once there is a schedule, then the channels and groups of `coll`
+    Holds one `pipe.stage` for each stage, in order, then the `pipe.role`s that
+    run them once there is a schedule, then the channels and groups of `coll`
     once there is communication. `schedule` names the schedule that the memory
     of the stages was computed for and, later, that the roles follow.
 
@@ -124,8 +124,9 @@ def Pipe_ProgramOp : Pipe_Op<"program", [
     ```
 
     Stages cover the layers of the model and its segments in order and without
-    gap; no device stands in two stages, each lies in the cluster. Every stage
-    belongs to one role. No role holds more micro-batches at once than the
+    gap; their devices lie in the cluster, and two stages have the same devices or
+    none in common. Every stage belongs to one role, and a role has all stages of
+    its devices. No role holds more micro-batches at once than the
     memory of its stages was computed for.
   }];
   let arguments = (ins
@@ -164,7 +165,8 @@ def Pipe_StageOp : Pipe_Op<"stage", [HasParent<"ProgramOp">]> {
     Times are those of one device: forward and backward of one micro-batch, both
     transfers over the boundary to the next stage, and what follows the last
     backward (all-reduce and update). `memory_bytes` is the peak of one device
-    with `in_flight` micro-batches held.
+    with `in_flight` micro-batches held; where several stages share the device,
+    the part of this one.
   }];
   let arguments = (ins
     Pipe_I32Attr:$number,
@@ -208,6 +210,20 @@ def Pipe_RoleOp : Pipe_Op<"role", [HasParent<"ProgramOp">]> {
       lane send_grad <"1SEND_B0 1SEND_B1">
     ```
 
+    A role may have several stages, in any placement, which share its devices:
+    its actions are those of all of them, and the lanes of transfers are there
+    once for each stage with a neighbour on another role.
+
+    ```mlir
+    pipe.role 0 stages [0, 3] actions <"0F0 3F0 3B0 0B0">
+      lane compute <"0F0 3F0 3B0 0B0 3UPDATE 0UPDATE">
+      lane load <"0LOAD0">
+      lane send_act <"0SEND_F0">
+      lane recv_grad <"0RECV_B0">
+      lane recv_act <"3RECV_F0">
+      lane send_grad <"3SEND_B0">
+    ```
+
     Where gradients are reduced in buckets, the last action that makes them
     stands in pieces on the compute lane (`1B1.0 1B1.1`), and there may be two
     lanes `reduce`.
@@ -224,8 +240,8 @@ def Pipe_RoleOp : Pipe_Op<"role", [HasParent<"ProgramOp">]> {
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The lane of a kind, or a null attribute.
-    LaneAttr getLane(LaneKind kind);
+    /// The lane of a kind of transfers of a stage, or a null attribute.
+    LaneAttr getLane(LaneKind kind, int32_t stage);
   }];
 }
 

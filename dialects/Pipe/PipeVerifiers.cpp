@@ -178,12 +178,21 @@ static LaneKind laneOf(CommKind kind) {
   return LaneKind::Compute;
 }
 
+/// Whether lanes of a kind carry what crosses a boundary between stages.
+static bool isTransfer(LaneKind kind) {
+  return kind == LaneKind::SendAct || kind == LaneKind::RecvAct ||
+         kind == LaneKind::SendGrad || kind == LaneKind::RecvGrad;
+}
+
 LogicalResult RoleOp::verify() {
   llvm::SmallSet<int32_t, 4> stages;
   for (int32_t stage : getStages())
     if (!stages.insert(stage).second)
       return emitOpError() << getNumber() << " names stage " << stage
                            << " twice";
+  if (!llvm::is_sorted(getStages()))
+    return emitOpError() << getNumber()
+                         << " names its stages out of order; they ascend";
   if (stages.empty())
     return emitOpError() << getNumber() << " has no stage";
   auto belongs = [&](const CommAction &action) -> LogicalResult {
@@ -208,16 +217,22 @@ LogicalResult RoleOp::verify() {
   if (!getLanes())
     return success();
 
-  llvm::SmallSet<LaneKind, 8> kinds;
+  std::map<std::pair<LaneKind, int32_t>, int> lanes; // by kind and stage
   llvm::SmallVector<CommAction> compute;
-  bool secondReduce = false;
   for (auto lane : getLanesAttr().getAsRange<LaneAttr>()) {
-    // Buckets may be reduced on two lanes.
-    bool isSecond = !kinds.insert(lane.getKind()).second;
-    if (isSecond && (lane.getKind() != LaneKind::Reduce || secondReduce))
-      return emitOpError() << getNumber() << " has two lanes '"
-                           << stringifyLaneKind(lane.getKind()) << "'";
-    secondReduce |= isSecond;
+    // Each stage has its own lanes of transfers; buckets may be reduced on two.
+    llvm::ArrayRef<CommAction> actions = lane.getActions().getActions();
+    const bool isOfStage = isTransfer(lane.getKind()) && !actions.empty();
+    const int32_t owner = isOfStage ? actions.front().stage : -1;
+    const int most = lane.getKind() == LaneKind::Reduce ? 2 : 1;
+    if (++lanes[{lane.getKind(), owner}] > most) {
+      InFlightDiagnostic diag = emitOpError();
+      diag << getNumber() << " has " << (most == 2 ? "three" : "two")
+           << " lanes '" << stringifyLaneKind(lane.getKind()) << "'";
+      if (isOfStage && stages.size() > 1)
+        diag << " of stage " << owner;
+      return diag;
+    }
     for (const CommAction &action : lane.getActions().getActions()) {
       if (failed(belongs(action)))
         return failure();
@@ -238,6 +253,11 @@ LogicalResult RoleOp::verify() {
                << "' on lane '" << stringifyLaneKind(lane.getKind())
                << "'; its place is lane '"
                << stringifyLaneKind(laneOf(action.kind)) << "'";
+      if (isOfStage && action.stage != owner)
+        return emitOpError()
+               << getNumber() << " has '" << takt::toText(actions.front())
+               << "' and '" << takt::toText(action)
+               << "' on one lane; each stage has lanes of its own";
       if (action.kind != CommKind::Compute)
         continue;
       // Pieces count as the action they are cut from.
@@ -264,7 +284,8 @@ LogicalResult ProgramOp::verify() {
   return success();
 }
 
-/// Stages in order, without gap in layers or segments, on devices of their own.
+/// Stages in order, without gap in layers or segments; two of them share all
+/// their devices or none.
 static LogicalResult verifyStages(const std::vector<StageOp> &stages) {
   int32_t layer = 0, segment = 0;
   std::map<int32_t, int32_t> stageOf;
@@ -286,10 +307,13 @@ static LogicalResult verifyStages(const std::vector<StageOp> &stages) {
     segment = stage.getSegmentEnd();
     for (int32_t device : stage.getDevices()) {
       auto [it, fresh] = stageOf.try_emplace(device, number);
-      if (!fresh)
+      StageOp first = stages[it->second];
+      if (it->second == number ? !fresh
+                               : first.getDevices() != stage.getDevices())
         return stage.emitOpError()
                << number << " runs on device " << device << ", which stage "
-               << it->second << " has already";
+               << it->second
+               << " has already; stages share all their devices or none";
     }
   }
   return success();
@@ -305,7 +329,8 @@ static int32_t peakOf(llvm::ArrayRef<CommAction> actions, int32_t stage) {
   return takt::peakInFlight(own);
 }
 
-/// Every stage in one role, and no more micro-batches in flight than planned.
+/// Every stage in the role of its devices, and no more micro-batches in flight
+/// than planned.
 static LogicalResult verifyRoles(const std::vector<StageOp> &stages,
                                  const std::vector<RoleOp> &roles) {
   std::map<int32_t, int32_t> roleOf;
@@ -335,9 +360,27 @@ static LogicalResult verifyRoles(const std::vector<StageOp> &stages,
       }
     }
   }
-  for (StageOp stage : stages)
-    if (!roles.empty() && !roleOf.count(stage.getNumber()))
-      return stage.emitOpError() << stage.getNumber() << " belongs to no role";
+  std::map<int32_t, int32_t> stageOn; // the first stage on a device
+  for (StageOp stage : stages) {
+    const int32_t number = stage.getNumber();
+    if (roles.empty())
+      break;
+    if (!roleOf.count(number))
+      return stage.emitOpError() << number << " belongs to no role";
+    auto [it, fresh] = stageOn.try_emplace(stage.getDevices().front(), number);
+    if (!fresh && roleOf[it->second] != roleOf[number])
+      return stage.emitOpError() << number << " has the devices of stage "
+                                 << it->second << ", but another role";
+  }
+  // The other way round: what shares a role shares its devices.
+  for (RoleOp role : roles)
+    for (int32_t stage : role.getStages()) {
+      StageOp own = stages[stage], first = stages[role.getStages().front()];
+      if (own.getDevices() != first.getDevices())
+        return role.emitOpError()
+               << role.getNumber() << " has stages " << first.getNumber()
+               << " and " << stage << ", which have different devices";
+    }
   return success();
 }
 

@@ -146,6 +146,14 @@ ExitCode Compiler::runPasses() {
   if (scheduleFile) {
     assign.stages = scheduleFile->stages;
     assign.schedulePolicy = memoryPolicy(*scheduleFile);
+    const int32_t stages = scheduleFile->stages;
+    Schedule placed = computeSchedule(*scheduleFile);
+    if (placed.roles.size() != size_t(stages)) {
+      const std::vector<int32_t> ranks = sortRoles(placed, stages);
+      const std::vector<int32_t> held = heldByStage(placed, stages);
+      assign.ranks.assign(ranks.begin(), ranks.end());
+      assign.held.assign(held.begin(), held.end());
+    }
   }
   assign.workLimit = options.workLimit;
   assign.dumpSmt2 = options.dumpSmt2;
@@ -254,6 +262,7 @@ void Compiler::explainStages() const {
   if (options.schedule == "gpipe" ||
       (scheduleFile && std::string(memoryPolicy(*scheduleFile)) == "gpipe"))
     problem.inFlight = InFlightPolicy::GPipe;
+  pipe::exportPlacement(parts->program, problem);
   Partition partition =
       pipe::exportPartition(parts->program, problem.replicaOptions);
   partition.bound = plan.boundStep;

@@ -43,11 +43,12 @@ std::string movedCut(const PartitionProblem &problem, const Partition &current,
   if (!problem.segments[moved.stages[c].end - 1].mayCutAfter)
     return fmt::format("one segment {}: no cut may lie there", where);
   evaluate(problem, moved);
-  for (const StageChoice &stage : moved.stages)
-    if (problem.cluster.memory > 0 && stage.memory > problem.cluster.memory)
-      return fmt::format("one segment {}: stage {} would need {} of {} a device",
-                         where, &stage - moved.stages.data(),
-                         formatBytes(stage.memory),
+  const std::vector<Bytes> memory = rankMemory(problem, moved);
+  for (size_t r = 0; r < memory.size(); ++r)
+    if (problem.cluster.memory > 0 && memory[r] > problem.cluster.memory)
+      return fmt::format("one segment {}: {} {} would need {} of {} a device",
+                         where, problem.rankOfStage.empty() ? "stage" : "rank",
+                         r, formatBytes(memory[r]),
                          formatBytes(problem.cluster.memory));
   moved.bound = 0; // that of the answer need not hold here
   if (std::optional<std::string> fault = verify(problem, moved))
@@ -67,12 +68,19 @@ std::string takt::explainPartition(const PartitionProblem &problem,
                                    const Partition &partition) {
   std::string out;
   auto line = [&](const std::string &text) { out += text + "\n"; };
-  Nanos longest = 0, sum = 0, reduce = 0;
-  for (const StageChoice &stage : partition.stages) {
-    longest = std::max({longest, stage.time, stage.transfer});
+  // Of each rank; a stage is one unless the schedule places several on it.
+  const bool isPlaced = !problem.rankOfStage.empty();
+  std::vector<Nanos> busy(partition.stages.size()), tails(busy.size());
+  Nanos longest = 0, sum = 0;
+  for (size_t s = 0; s < partition.stages.size(); ++s) {
+    const StageChoice &stage = partition.stages[s];
+    const size_t rank = isPlaced ? problem.rankOfStage[s] : s;
+    busy[rank] += stage.time;
+    tails[rank] += stage.allReduce;
+    longest = std::max({longest, busy[rank], stage.transfer});
     sum += stage.time + stage.transfer;
-    reduce = std::max(reduce, stage.allReduce);
   }
+  const Nanos reduce = *std::max_element(tails.begin(), tails.end());
   line("why these stages");
   line(fmt::format(
       "  objective {} = sum of stages and transfers {} + {} more micro-batches "
@@ -90,7 +98,13 @@ std::string takt::explainPartition(const PartitionProblem &problem,
         s, endOf(problem.segments[stage.begin], true),
         endOf(problem.segments[stage.end - 1], false), replicas,
         replicas == 1 ? "" : "s", formatTime(stage.time),
-        stage.time == longest ? " (the longest)" : "",
+        isPlaced ? fmt::format(" (rank {}: {}{})", problem.rankOfStage[s],
+                               formatTime(busy[problem.rankOfStage[s]]),
+                               busy[problem.rankOfStage[s]] == longest
+                                   ? ", the longest"
+                                   : "")
+        : stage.time == longest ? std::string(" (the longest)")
+                                : std::string(),
         formatBytes(stage.memory),
         problem.cluster.memory > 0
             ? " of " + formatBytes(problem.cluster.memory)

@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
 
 using namespace takt;
 
@@ -52,12 +53,16 @@ public:
   std::vector<StageFacts> gather() const;
 
 private:
-  StageFacts stageFacts(size_t index) const;
+  /// All-reduces of a stage by lane and instruction.
+  using Reduces = std::vector<std::pair<uint16_t, uint32_t>>;
+  StageFacts stageFacts(const rt::Role &role, int32_t stage,
+                        const Reduces &reduces) const;
   BucketFacts bucketFacts(const rt::Role &role, uint16_t lane,
                           uint32_t instr) const;
   std::string whyExposed(const rt::Role &role, uint16_t lane, uint32_t instr,
                          const rt::Record &run, const rt::Record &last) const;
-  std::string whyWhole(const StageOverlap *decision) const;
+  std::string whyWhole(const rt::Role &role,
+                       const StageOverlap *decision) const;
   void findHidden(const rt::Role &role, BucketFacts &facts) const;
   const rt::Record *find(const rt::Role &role, uint16_t lane,
                          uint32_t instr) const;
@@ -153,7 +158,10 @@ BucketFacts Explainer::bucketFacts(const rt::Role &role, uint16_t lane,
   return facts;
 }
 
-std::string Explainer::whyWhole(const StageOverlap *decision) const {
+std::string Explainer::whyWhole(const rt::Role &role,
+                                const StageOverlap *decision) const {
+  if (!decision && choice && role.stages.size() > 1)
+    return "other stages of its rank compute when its gradients are complete";
   if (!decision)
     return "overlap is off";
   if (decision->bucketBegins.size() < 2)
@@ -166,30 +174,43 @@ std::string Explainer::whyWhole(const StageOverlap *decision) const {
                      formatTime(decision->alone - decision->solution.makespan));
 }
 
-StageFacts Explainer::stageFacts(size_t index) const {
-  const rt::Role &role = plan.roles[index];
+StageFacts Explainer::stageFacts(const rt::Role &role, int32_t stage,
+                                 const Reduces &reduces) const {
   StageFacts facts;
-  facts.role = role.name;
+  facts.role = role.stages.size() > 1
+                   ? fmt::format("stage {} of {}", stage, role.name)
+                   : role.name;
   facts.replicas = role.replicas;
-  facts.link = plan.groups[role.groups[0].target].link.name;
+  const auto [lane, first] = reduces.front();
+  facts.link =
+      plan.groups[role.lanes[lane].instrs[first].target].link.name;
   if (choice)
     for (const StageOverlap &s : choice->stages)
-      if (s.stage == int32_t(index))
+      if (s.stage == stage)
         facts.decision = &s;
-  if (role.groups.size() == 1)
-    facts.whyWhole = whyWhole(facts.decision);
-  for (size_t l = 0; l < role.lanes.size(); ++l)
-    for (size_t i = 0; i < role.lanes[l].instrs.size(); ++i)
-      if (role.lanes[l].instrs[i].kind == rt::InstrKind::AllReduce)
-        facts.buckets.push_back(bucketFacts(role, uint16_t(l), uint32_t(i)));
+  if (reduces.size() == 1)
+    facts.whyWhole = whyWhole(role, facts.decision);
+  for (const auto &[l, i] : reduces)
+    facts.buckets.push_back(bucketFacts(role, l, i));
   return facts;
 }
 
 std::vector<StageFacts> Explainer::gather() const {
   std::vector<StageFacts> stages;
-  for (size_t r = 0; r < plan.roles.size(); ++r)
-    if (!plan.roles[r].groups.empty())
-      stages.push_back(stageFacts(r));
+  for (const rt::Role &role : plan.roles) {
+    std::map<int32_t, Reduces> ofStage;
+    for (size_t l = 0; l < role.lanes.size(); ++l)
+      for (size_t i = 0; i < role.lanes[l].instrs.size(); ++i) {
+        const rt::Instr &instr = role.lanes[l].instrs[i];
+        if (instr.kind != rt::InstrKind::AllReduce)
+          continue;
+        auto action = parseCommAction(rt::actionText(plan, role, instr));
+        if (action)
+          ofStage[action->stage].push_back({uint16_t(l), uint32_t(i)});
+      }
+    for (const auto &[stage, reduces] : ofStage)
+      stages.push_back(stageFacts(role, stage, reduces));
+  }
   return stages;
 }
 

@@ -63,19 +63,6 @@ ExitCode Compiler::readSchedule() {
   }
   const Schedule schedule = computeSchedule(file);
   const std::vector<int32_t> rankOf = rankOfStage(schedule, file.stages);
-  if (file.rows.size() != size_t(file.stages)) {
-    int32_t stage = 0;
-    while (std::count(rankOf.begin(), rankOf.end(), rankOf[stage]) == 1)
-      ++stage;
-    int32_t other = stage + 1;
-    while (rankOf[other] != rankOf[stage])
-      ++other;
-    diags.error({path, rankOf[stage] + 1, 1},
-                fmt::format("rank {} computes stages {} and {}; plans are "
-                            "made of schedules with one stage a rank",
-                            rankOf[stage], stage, other));
-    return ExitCode::BadInput;
-  }
   if (std::optional<Action> late = firstOutOfTurn(schedule))
     diags.warning({path, rankOf[late->stage] + 1, 1},
                   fmt::format("'{}' does not come in the order of "

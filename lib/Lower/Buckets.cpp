@@ -53,19 +53,41 @@ std::vector<Bytes> takt::bucketBytes(const Graph &graph,
   return bytes;
 }
 
-/// The last action of a compute lane that makes gradients of weights.
-static size_t lastGradientAction(const std::vector<CommAction> &actions) {
+/// The last action of a compute lane that makes gradients of a stage's weights.
+static size_t lastGradientAction(const std::vector<CommAction> &actions,
+                                 int32_t stage) {
   size_t last = actions.size();
   for (size_t i = 0; i < actions.size(); ++i)
-    if (actions[i].kind == CommKind::Compute &&
+    if (actions[i].kind == CommKind::Compute && actions[i].stage == stage &&
         (actions[i].compute == ActionKind::B ||
          actions[i].compute == ActionKind::W))
       last = i;
   return last;
 }
 
-void takt::cutIntoBuckets(StageInput &stage, std::vector<int32_t> begins,
+/// The action in as many pieces as the stage has buckets.
+static void cutAction(std::vector<CommAction> &actions, size_t at,
+                      int32_t count) {
+  std::vector<CommAction> pieces(count, actions[at]);
+  for (int32_t k = 0; k < count; ++k)
+    pieces[k].part = k;
+  auto place = actions.erase(actions.begin() + at);
+  actions.insert(place, pieces.begin(), pieces.end());
+}
+
+static CommAction reduceOf(int32_t stage, int32_t bucket) {
+  CommAction reduce;
+  reduce.kind = CommKind::Reduce;
+  reduce.stage = stage;
+  reduce.part = bucket;
+  return reduce;
+}
+
+void takt::cutIntoBuckets(LoweringProblem &problem, int32_t index,
+                          std::vector<int32_t> begins,
                           std::vector<std::vector<int32_t>> order) {
+  StageInput &stage = problem.stages[index];
+  RoleInput &role = problem.roles[problem.roleOfStage()[index]];
   stage.bucketBegins = std::move(begins);
   int32_t count = bucketCount(stage);
   if (order.empty()) {
@@ -73,32 +95,41 @@ void takt::cutIntoBuckets(StageInput &stage, std::vector<int32_t> begins,
     order[0].resize(count);
     std::iota(order[0].begin(), order[0].end(), 0);
   }
+  order.erase(std::remove(order.begin(), order.end(), std::vector<int32_t>{}),
+              order.end());
+  // The first list takes the place of the one all-reduce; the second goes to
+  // the second lane, which another stage may have made.
   std::vector<LaneInput> lanes;
-  for (LaneInput &lane : stage.lanes) {
+  size_t next = 0;
+  for (LaneInput &lane : role.lanes) {
     if (lane.kind == rt::LaneKind::Compute) {
-      size_t at = lastGradientAction(lane.actions);
-      if (at < lane.actions.size()) {
-        std::vector<CommAction> pieces(count, lane.actions[at]);
-        for (int32_t k = 0; k < count; ++k)
-          pieces[k].part = k;
-        auto place = lane.actions.erase(lane.actions.begin() + at);
-        lane.actions.insert(place, pieces.begin(), pieces.end());
-      }
+      size_t at = lastGradientAction(lane.actions, index);
+      if (at < lane.actions.size())
+        cutAction(lane.actions, at, count);
     }
-    if (lane.kind != rt::LaneKind::Reduce) {
-      lanes.push_back(std::move(lane));
+    const bool reduces = lane.kind == rt::LaneKind::Reduce;
+    lanes.push_back(std::move(lane));
+    if (!reduces)
       continue;
-    }
-    CommAction reduce = lane.actions.front();
-    for (const std::vector<int32_t> &buckets : order) {
-      LaneInput own{rt::LaneKind::Reduce, {}};
-      for (int32_t bucket : buckets) {
-        reduce.part = bucket;
-        own.actions.push_back(reduce);
-      }
-      if (!own.actions.empty())
-        lanes.push_back(std::move(own));
+    std::vector<CommAction> &actions = lanes.back().actions;
+    auto own = std::find_if(
+        actions.begin(), actions.end(),
+        [&](const CommAction &action) {
+          return action.stage == index && !action.wait;
+        });
+    size_t at = own - actions.begin();
+    if (own != actions.end())
+      actions.erase(own);
+    for (size_t k = 0; next < order.size() && k < order[next].size(); ++k)
+      actions.insert(actions.begin() + at + k, reduceOf(index, order[next][k]));
+    ++next;
+    bool isLast = &lane == &role.lanes.back() ||
+                  (&lane + 1)->kind != rt::LaneKind::Reduce;
+    for (; isLast && next < order.size(); ++next) {
+      lanes.push_back({rt::LaneKind::Reduce, {}});
+      for (int32_t bucket : order[next])
+        lanes.back().actions.push_back(reduceOf(index, bucket));
     }
   }
-  stage.lanes = std::move(lanes);
+  role.lanes = std::move(lanes);
 }

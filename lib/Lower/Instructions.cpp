@@ -1,4 +1,4 @@
-//===- Instructions.cpp - slots, lanes and waits of a role ----------------===//
+//===- Instructions.cpp - lanes and waits of a role -----------------------===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -13,137 +13,74 @@
 #include "RoleBuilder.h"
 
 #include <algorithm>
-#include <numeric>
 
 using namespace takt;
 using rt::LaneKind;
 using rt::Wait;
 
-int32_t RoleBuilder::positionOf(int8_t phase, int32_t microBatch) const {
-  return position[phase][microBatch];
+RoleBuilder::ActionKey RoleBuilder::keyOf(const CommAction &a) {
+  return {a.kind, a.stage, a.compute, a.microBatch, a.tie, a.peer, a.part};
+}
+
+/// Whether lanes of a kind carry transfers of one stage each.
+static bool isOfStage(LaneKind kind) {
+  return kind == LaneKind::RecvAct || kind == LaneKind::SendAct ||
+         kind == LaneKind::RecvGrad || kind == LaneKind::SendGrad;
+}
+
+int32_t RoleBuilder::laneOf(LaneKind kind, int32_t stage) const {
+  auto lane = lanes.find({kind, stage});
+  return lane == lanes.end() ? -1 : lane->second;
+}
+
+Wait RoleBuilder::after(const CommAction &action) const {
+  return done.at(keyOf(action));
 }
 
 void RoleBuilder::indexActions() {
   int32_t count = problem.training.microBatches;
-  for (auto &p : position)
-    p.assign(count, -1);
-  bucketDone.resize(bucketCount(input));
+  for (StagePart &part : parts) {
+    for (auto &p : part.position)
+      p.assign(count, -1);
+    part.bucketDone.resize(bucketCount(inputOf(part)));
+  }
   for (size_t l = 0; l < input.lanes.size(); ++l) {
     const LaneInput &lane = input.lanes[l];
-    laneOf[lane.kind] = uint16_t(l);
+    if (lane.actions.empty())
+      continue;
+    lanes.insert(
+        {{lane.kind, isOfStage(lane.kind) ? lane.actions[0].stage : -1},
+         uint16_t(l)});
     uint32_t instrs = 0;
     for (const CommAction &action : lane.actions) {
       if (action.wait)
         continue;
-      int32_t at = int32_t(instrs);
-      countAfter[toText(action)] = ++instrs;
+      const int32_t at = int32_t(instrs);
+      const Wait completed{uint16_t(l), ++instrs};
+      done[keyOf(action)] = completed;
       if (action.kind == CommKind::Reduce)
-        bucketDone[std::max(action.part, 0)] = {uint16_t(l), instrs};
+        partOf(action.stage).bucketDone[std::max(action.part, 0)] = completed;
       if (action.kind != CommKind::Compute)
         continue;
       ++calls;
+      StagePart &part = partOf(action.stage);
       int32_t m = action.microBatch;
       switch (action.compute) {
       case ActionKind::F:
-        position[0][m] = at;
+        part.position[0][m] = at;
         break;
       case ActionKind::I:
-        position[1][m] = at;
+        part.position[1][m] = at;
         break;
       case ActionKind::W:
-        position[2][m] = at;
+        part.position[2][m] = at;
         break;
       case ActionKind::B:
-        position[1][m] = position[2][m] = at;
+        part.position[1][m] = part.position[2][m] = at;
         break;
       }
     }
   }
-}
-
-/// Slots for a buffer that is taken at a micro-batch's forward (or backward)
-/// action and given back after `untilPhase`, and after its message has left if
-/// it is `sent`. As many slots as are in use at once, and `extra` so that a
-/// transfer can be under way while a call works.
-RoleBuilder::SlotPlan RoleBuilder::assignSlots(bool byBackward,
-                                               int8_t untilPhase, bool sent,
-                                               int32_t extra) const {
-  int32_t count = problem.training.microBatches;
-  const std::vector<int32_t> &taken = position[byBackward ? 1 : 0];
-  std::vector<int32_t> given(count);
-  for (int32_t m = 0; m < count; ++m)
-    given[m] =
-        untilPhase < 0 ? taken[m] : std::max(taken[m], position[untilPhase][m]);
-  std::vector<int32_t> order(count);
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-            [&](int32_t a, int32_t b) { return taken[a] < taken[b]; });
-
-  // Most in use at once: sweep the takes and gives by position.
-  std::vector<std::pair<int32_t, int32_t>> events;
-  for (int32_t m = 0; m < count; ++m) {
-    events.push_back({2 * taken[m], 1});
-    events.push_back({2 * given[m] + 1, -1});
-  }
-  std::sort(events.begin(), events.end());
-  int32_t live = 0, peak = 0;
-  for (auto [at, change] : events)
-    peak = std::max(peak, live += change);
-
-  SlotPlan plan;
-  plan.count = std::min(peak + extra, count);
-  plan.slotOf.assign(count, 0);
-  plan.before.resize(count);
-  std::vector<int32_t> holder(plan.count, -1);
-  for (int32_t m : order) {
-    int32_t best = 0;
-    auto key = [&](int32_t slot) {
-      return holder[slot] < 0 ? -1 : given[holder[slot]];
-    };
-    for (int32_t slot = 1; slot < plan.count; ++slot)
-      if (key(slot) < key(best))
-        best = slot;
-    int32_t earlier = holder[best];
-    if (earlier >= 0) {
-      plan.before[m].push_back(
-          {laneOf.at(LaneKind::Compute), uint32_t(given[earlier] + 1)});
-      if (sent) {
-        CommAction send;
-        send.kind = byBackward ? CommKind::SendB : CommKind::SendF;
-        send.stage = index;
-        send.microBatch = earlier;
-        LaneKind lane = byBackward ? LaneKind::SendGrad : LaneKind::SendAct;
-        plan.before[m].push_back(
-            {laneOf.at(lane), countAfter.at(toText(send))});
-      }
-    }
-    holder[best] = m;
-    plan.slotOf[m] = uint16_t(best);
-  }
-  return plan;
-}
-
-void RoleBuilder::planSlots() {
-  auto lastPhase = [&](int32_t tensor) {
-    return memory.lifetimes[tensor].lastPhase;
-  };
-  if (memory.savedBytes > 0)
-    savedSlots = assignSlots(false, memory.savedUntil, false, 0);
-  if (!stage.loads.empty()) {
-    int8_t until = 0;
-    for (auto &[name, tensor] : stage.loads)
-      until = std::max(until, lastPhase(tensor));
-    batchSlots = assignSlots(false, until, false, 1);
-  }
-  if (stage.input >= 0)
-    inputSlots = assignSlots(false, lastPhase(stage.input), false, 1);
-  if (stage.output >= 0)
-    outputSlots = assignSlots(false, lastPhase(stage.output), true, 1);
-  if (stage.outputGrad >= 0)
-    outputGradSlots = assignSlots(
-        true, std::max<int8_t>(lastPhase(stage.outputGrad), 1), false, 1);
-  if (stage.inputGradient >= 0)
-    inputGradSlots = assignSlots(true, lastPhase(stage.inputGradient), true, 1);
 }
 
 namespace {
@@ -184,181 +121,208 @@ const char *laneName(LaneKind kind) {
 
 } // namespace
 
-/// All-reduces of the buckets in which the accumulators of a tied parameter
-/// lie.
-std::vector<Wait> RoleBuilder::tiedBuckets(int32_t tie) const {
+/// All-reduces of the buckets in which the accumulators of a run lie.
+std::vector<Wait> RoleBuilder::tiedBuckets(const TieRun &run,
+                                           int32_t tie) const {
   std::vector<Wait> waits;
-  for (int32_t l = input.layerBegin; l < input.layerEnd; ++l)
-    for (int32_t param : graph.layers[l].params)
-      if (param == problem.ties[tie].param)
-        waits.push_back(bucketDone[bucketOf(input, l)]);
+  for (int32_t index : run.stages) {
+    const StageInput &stage = problem.stages[index];
+    for (int32_t l = stage.layerBegin; l < stage.layerEnd; ++l)
+      for (int32_t param : graph.layers[l].params)
+        if (param == problem.ties[tie].param)
+          waits.push_back(partOf(index).bucketDone[bucketOf(stage, l)]);
+  }
   return waits;
 }
 
-void RoleBuilder::makeLanes() {
-  auto has = [&](LaneKind kind) { return laneOf.count(kind) != 0; };
-  auto done = [&](CommKind kind, LaneKind lane, const CommAction &like) {
-    CommAction other = like;
+std::vector<Wait> RoleBuilder::waitsOf(const CommAction &a) {
+  std::vector<Wait> waits;
+  StagePart &part = partOf(a.stage);
+  const uint16_t compute = uint16_t(laneOf(LaneKind::Compute));
+  const Wait allCalls{compute, uint32_t(calls)};
+  auto append = [&](const std::vector<Wait> &from) {
+    waits.insert(waits.end(), from.begin(), from.end());
+  };
+  // Before a slot is written; nothing if the pool does not exist.
+  auto slotFree = [&](const SlotPlan &slots) {
+    if (!slots.before.empty())
+      append(slots.before[a.microBatch]);
+  };
+  auto afterCall = [&](int8_t phase) {
+    waits.push_back(
+        {compute, uint32_t(part.position[phase][a.microBatch] + 1)});
+  };
+  auto afterLike = [&](CommKind kind, int32_t stage) {
+    CommAction other;
     other.kind = kind;
-    other.wait = false;
-    return Wait{laneOf.at(lane), countAfter.at(toText(other))};
+    other.stage = stage;
+    other.microBatch = a.microBatch;
+    waits.push_back(after(other));
   };
-  uint16_t compute = laneOf.at(LaneKind::Compute);
-  auto append = [](std::vector<Wait> &to, const std::vector<Wait> &from) {
-    to.insert(to.end(), from.begin(), from.end());
-  };
-  auto called = [&](int8_t phase, int32_t m) {
-    return Wait{compute, uint32_t(positionOf(phase, m) + 1)};
-  };
-  Wait allCalls{compute, uint32_t(calls)};
-  std::vector<Wait> pieceDone(bucketDone.size());
-  for (const CommAction &a : input.lanes[compute].actions)
-    if (a.kind == CommKind::Compute && a.part >= 0)
-      pieceDone[a.part] = {compute, countAfter.at(toText(a))};
-  /// Waits before a slot is written, or none if the pool does not exist.
-  auto slotFree = [&](const SlotPlan &slots, int32_t m) {
-    return slots.before.empty() ? std::vector<Wait>{} : slots.before[m];
-  };
+  switch (a.kind) {
+  case CommKind::Compute:
+    if (a.part > 0)
+      break; // what a piece needs the first one has waited for
+    if (a.compute == ActionKind::F) {
+      if (!part.stage.loads.empty())
+        afterLike(CommKind::Load, input.stages.front());
+      if (laneOf(LaneKind::RecvAct, a.stage) >= 0)
+        afterLike(CommKind::RecvF, a.stage);
+      slotFree(part.outputSlots);
+    } else if (a.compute != ActionKind::W) {
+      if (laneOf(LaneKind::RecvGrad, a.stage) >= 0)
+        afterLike(CommKind::RecvB, a.stage);
+      slotFree(part.inputGradSlots);
+    }
+    break;
+  case CommKind::Load:
+    for (const StagePart &own : parts)
+      slotFree(own.batchSlots);
+    break;
+  case CommKind::RecvF:
+    slotFree(part.inputSlots);
+    break;
+  case CommKind::RecvB:
+    slotFree(part.outputGradSlots);
+    break;
+  case CommKind::SendF:
+    afterCall(0);
+    break;
+  case CommKind::SendB:
+    afterCall(1);
+    break;
+  case CommKind::Reduce: {
+    const std::vector<CommAction> &actions = input.lanes[compute].actions;
+    for (size_t i = 0; i < actions.size(); ++i) {
+      const CommAction &call = actions[i];
+      bool adds =
+          call.kind == CommKind::Compute && call.stage == a.stage &&
+          (call.compute == ActionKind::B || call.compute == ActionKind::W);
+      if (adds && (a.part < 0 || call.part == a.part))
+        waits.push_back({compute, uint32_t(i + 1)});
+    }
+    break;
+  }
+  case CommKind::TieSum: {
+    const std::vector<TieRun> runs = tieRuns(problem.ties[a.tie], roleOf);
+    for (size_t i = 0; i < runs.size(); ++i) {
+      if (runs[i].stages.front() != a.stage)
+        continue;
+      if (laneOf(LaneKind::Reduce) >= 0)
+        append(tiedBuckets(runs[i], a.tie));
+      if (i == 0)
+        continue;
+      CommAction partial = a;
+      partial.kind = CommKind::TieRecv;
+      partial.peer = runs[i - 1].stages.front();
+      waits.push_back(after(partial));
+    }
+    break;
+  }
+  case CommKind::TieSend: {
+    CommAction sum = a;
+    sum.kind = CommKind::TieSum;
+    sum.peer = -1;
+    waits.push_back(after(sum));
+    break;
+  }
+  case CommKind::TieRecv:
+    waits.push_back(allCalls);
+    break;
+  case CommKind::Update:
+    if (laneOf(LaneKind::Reduce) >= 0)
+      append(part.bucketDone);
+    if (int32_t tie = laneOf(LaneKind::Tie); tie >= 0)
+      waits.push_back(
+          {uint16_t(tie), uint32_t(input.lanes[tie].actions.size())});
+    break;
+  }
+  return waits;
+}
 
-  auto waitsOf = [&](const CommAction &a) {
-    std::vector<Wait> waits;
-    switch (a.kind) {
-    case CommKind::Compute:
-      if (a.part > 0)
-        break; // what a piece needs the first one has waited for
-      if (a.compute == ActionKind::F) {
-        if (has(LaneKind::Load))
-          waits.push_back(done(CommKind::Load, LaneKind::Load, a));
-        if (has(LaneKind::RecvAct))
-          waits.push_back(done(CommKind::RecvF, LaneKind::RecvAct, a));
-        append(waits, slotFree(outputSlots, a.microBatch));
-      } else if (a.compute != ActionKind::W) {
-        if (has(LaneKind::RecvGrad))
-          waits.push_back(done(CommKind::RecvB, LaneKind::RecvGrad, a));
-        append(waits, slotFree(inputGradSlots, a.microBatch));
-      }
-      break;
-    case CommKind::Load:
-      append(waits, slotFree(batchSlots, a.microBatch));
-      break;
-    case CommKind::RecvF:
-      append(waits, slotFree(inputSlots, a.microBatch));
-      break;
-    case CommKind::RecvB:
-      append(waits, slotFree(outputGradSlots, a.microBatch));
-      break;
-    case CommKind::SendF:
-      waits.push_back(called(0, a.microBatch));
-      break;
-    case CommKind::SendB:
-      waits.push_back(called(1, a.microBatch));
-      break;
-    case CommKind::Reduce:
-      waits.push_back(a.part < 0 ? allCalls : pieceDone[a.part]);
-      break;
-    case CommKind::TieSum: {
-      const auto &stages = problem.ties[a.tie].stages;
-      if (has(LaneKind::Reduce))
-        append(waits, tiedBuckets(a.tie));
-      if (stages.front() != index) {
-        auto self = std::find(stages.begin(), stages.end(), index);
-        CommAction partial = a;
-        partial.peer = *(self - 1);
-        waits.push_back(done(CommKind::TieRecv, LaneKind::Tie, partial));
-      }
-      break;
-    }
-    case CommKind::TieSend: {
-      CommAction sum = a;
-      sum.peer = -1;
-      waits.push_back(done(CommKind::TieSum, LaneKind::Compute, sum));
-      break;
-    }
-    case CommKind::TieRecv:
-      waits.push_back(allCalls);
-      break;
-    case CommKind::Update:
-      if (has(LaneKind::Reduce))
-        append(waits, bucketDone);
-      if (has(LaneKind::Tie)) {
-        uint16_t tie = laneOf.at(LaneKind::Tie);
-        waits.push_back({tie, uint32_t(input.lanes[tie].actions.size())});
-      }
-      break;
-    }
-    return waits;
+rt::Instr RoleBuilder::instrOf(const CommAction &a) const {
+  rt::Instr instr;
+  instr.microBatch = a.microBatch;
+  auto set = [&](rt::InstrKind kind, int32_t target) {
+    instr.kind = kind;
+    instr.target = uint16_t(target);
   };
-
-  auto instrOf = [&](const CommAction &a) {
-    rt::Instr instr;
-    instr.microBatch = a.microBatch;
-    auto set = [&](rt::InstrKind kind, int32_t target) {
-      instr.kind = kind;
-      instr.target = uint16_t(target);
-    };
-    using rt::InstrKind;
-    static const char *const computeNames[] = {"F", "I", "W", "B"};
-    switch (a.kind) {
-    case CommKind::Compute:
-      set(InstrKind::Call,
-          procedureOf.at(
-              computeNames[int(a.compute)] +
-              (a.part < 0 ? std::string() : "." + std::to_string(a.part))));
-      break;
-    case CommKind::TieSum:
-      set(InstrKind::Call, procedureOf.at("T" + std::to_string(a.tie)));
-      break;
-    case CommKind::Update:
-      set(InstrKind::Call, procedureOf.at("U"));
-      break;
-    case CommKind::Load:
-      set(InstrKind::Load, 0);
-      break;
-    case CommKind::SendF:
-      set(InstrKind::Send, channels.activation[index]);
-      break;
-    case CommKind::RecvF:
-      set(InstrKind::Recv, channels.activation[index - 1]);
-      break;
-    case CommKind::SendB:
-      set(InstrKind::Send, channels.gradient[index - 1]);
-      break;
-    case CommKind::RecvB:
-      set(InstrKind::Recv, channels.gradient[index]);
-      break;
-    case CommKind::Reduce:
-      set(InstrKind::AllReduce, channels.group[index][std::max(a.part, 0)]);
-      break;
-    case CommKind::TieSend:
-      set(InstrKind::Send, channels.tie.at({a.tie, index, a.peer}));
-      break;
-    case CommKind::TieRecv:
-      set(InstrKind::Recv, channels.tie.at({a.tie, a.peer, index}));
-      break;
-    }
-    return instr;
+  auto call = [&](const std::string &name) {
+    set(rt::InstrKind::Call, procedureOf.at({a.stage, name}));
   };
+  using rt::InstrKind;
+  static const char *const computeNames[] = {"F", "I", "W", "B"};
+  switch (a.kind) {
+  case CommKind::Compute:
+    call(computeNames[int(a.compute)] +
+         (a.part < 0 ? std::string() : "." + std::to_string(a.part)));
+    break;
+  case CommKind::TieSum:
+    call("T" + std::to_string(a.tie));
+    break;
+  case CommKind::Update:
+    call("U");
+    break;
+  case CommKind::Load:
+    set(InstrKind::Load, 0);
+    break;
+  case CommKind::SendF:
+    set(InstrKind::Send, channels.activation[a.stage]);
+    break;
+  case CommKind::RecvF:
+    set(InstrKind::Recv, channels.activation[a.stage - 1]);
+    break;
+  case CommKind::SendB:
+    set(InstrKind::Send, channels.gradient[a.stage - 1]);
+    break;
+  case CommKind::RecvB:
+    set(InstrKind::Recv, channels.gradient[a.stage]);
+    break;
+  case CommKind::Reduce:
+    set(InstrKind::AllReduce, channels.group[a.stage][std::max(a.part, 0)]);
+    break;
+  case CommKind::TieSend:
+    set(InstrKind::Send, channels.tie.at({a.tie, a.stage, a.peer}));
+    break;
+  case CommKind::TieRecv:
+    set(InstrKind::Recv, channels.tie.at({a.tie, a.peer, a.stage}));
+    break;
+  }
+  return instr;
+}
 
+void RoleBuilder::makeLanes() {
   for (size_t l = 0; l < input.lanes.size(); ++l) {
+    const LaneInput &from = input.lanes[l];
     rt::Lane lane;
-    lane.kind = input.lanes[l].kind;
+    lane.kind = from.kind;
     lane.name = laneName(lane.kind);
-    for (size_t other = 0, same = 0; other < l; ++other)
-      if (input.lanes[other].kind == lane.kind)
-        lane.name = laneName(lane.kind) + std::to_string(++same);
+    if (isOfStage(lane.kind)) {
+      if (isMany())
+        lane.name += std::to_string(from.actions.front().stage);
+    } else {
+      for (size_t other = 0, same = 0; other < l; ++other)
+        if (input.lanes[other].kind == lane.kind)
+          lane.name = laneName(lane.kind) + std::to_string(++same);
+    }
     std::vector<Wait> ordered; // before the next action of the lane
-    for (const CommAction &action : input.lanes[l].actions) {
+    for (const CommAction &action : from.actions) {
       if (action.wait) {
-        ordered.push_back(action.kind == CommKind::Reduce
-                              ? bucketDone[std::max(action.part, 0)]
-                              : done(action.kind, LaneKind::SendGrad, action));
+        CommAction named = action;
+        named.wait = false;
+        ordered.push_back(
+            action.kind == CommKind::Reduce
+                ? partOf(action.stage).bucketDone[std::max(action.part, 0)]
+                : after(named));
         continue;
       }
       rt::Instr instr = instrOf(action);
       instr.waitBegin = uint32_t(lane.waits.size());
-      append(ordered, waitsOf(action));
-      append(lane.waits, normalize(ordered, uint16_t(l)));
+      const std::vector<Wait> own = waitsOf(action);
+      ordered.insert(ordered.end(), own.begin(), own.end());
+      std::vector<Wait> waits = normalize(ordered, uint16_t(l));
       ordered.clear();
+      lane.waits.insert(lane.waits.end(), waits.begin(), waits.end());
       instr.waitEnd = uint32_t(lane.waits.size());
       lane.instrs.push_back(instr);
     }

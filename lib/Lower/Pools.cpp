@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Order in the arena: what persists first, then what micro-batches hold, then the
-// workspace.
+// Order in the arena: what persists first, then what micro-batches hold, stage
+// after stage, then the workspace.
 //
 //===----------------------------------------------------------------------===//
 #include "RoleBuilder.h"
@@ -16,122 +16,87 @@
 using namespace takt;
 using rt::PoolKind;
 
-int32_t RoleBuilder::addPool(PoolKind kind, const char *name, Bytes slotBytes,
+int32_t RoleBuilder::addPool(PoolKind kind, std::string name, Bytes slotBytes,
                              int32_t count, std::vector<uint16_t> slotOf) {
   if (slotBytes == 0 || count == 0)
     return -1;
   rt::Pool pool;
   pool.kind = kind;
-  pool.name = name;
+  pool.name = std::move(name);
   pool.slotBytes = rt::alignUp(slotBytes);
   pool.count = count;
   pool.slotOf = std::move(slotOf);
-  poolOf[kind] = uint16_t(role.pools.size());
   role.pools.push_back(std::move(pool));
   return int32_t(role.pools.size()) - 1;
 }
 
-/// Accumulators bucket after bucket, in each in the order of the parameters, so
-/// that one all-reduce takes one range. Every use has an accumulator of its
-/// own, which belongs to the bucket of the layer that uses the parameter.
-void RoleBuilder::placeGradients(Bytes &total) {
-  std::vector<std::vector<int32_t>> layersOf(stage.params.size());
-  for (int32_t l = input.layerBegin; l < input.layerEnd; ++l)
-    for (int32_t param : graph.layers[l].params)
-      for (size_t i = 0; i < stage.params.size(); ++i)
-        if (stage.params[i].param == param)
-          layersOf[i].push_back(l);
-  std::vector<Bytes> bytes = bucketBytes(graph, input);
-  for (size_t k = 0; k < bytes.size(); ++k) {
-    Bytes at = total;
-    for (size_t i = 0; i < stage.params.size(); ++i) {
-      const StageParam &own = stage.params[i];
-      if (!own.trainable)
-        continue;
-      std::vector<rt::BufferRef> &grads = role.params[i].grads;
-      grads.resize(own.uses + own.tieAccumulator);
-      for (int32_t use = 0; use < own.uses; ++use) {
-        if (bucketOf(input, layersOf[i][use]) != int32_t(k))
-          continue;
-        grads[use + own.tieAccumulator] = {uint16_t(PoolKind::Gradients), at,
-                                           own.bytes};
-        at += rt::alignUp(own.bytes);
-      }
-    }
-    buckets.push_back({uint16_t(PoolKind::Gradients), total, bytes[k]});
-    total += bytes[k];
+/// What comes and goes with the micro-batches of a stage. A buffer between two
+/// stages of the role is a pool of the one that reads it.
+void RoleBuilder::makePassingPools(StagePart &part) {
+  const Stage &stage = part.stage;
+  auto bytesOf = [&](int32_t tensor) {
+    return tensor < 0 ? 0 : stage.tensors[tensor].bytes;
+  };
+  auto add = [&](TensorRole what, PoolKind kind, std::string name, Bytes bytes,
+                 const SlotPlan &slots) {
+    if (isMany())
+      name += " " + std::to_string(part.index);
+    int32_t pool = addPool(kind, name, bytes, slots.count, slots.slotOf);
+    if (pool >= 0)
+      part.poolOf[what] = uint16_t(pool);
+  };
+  Bytes batch = 0;
+  for (auto &[name, tensor] : stage.loads) {
+    part.memory.offset[tensor] = batch;
+    batch += rt::alignUp(stage.tensors[tensor].bytes);
   }
-}
-
-/// Weights, gradients and optimizer state, parameter after parameter. An
-/// accumulator of a partial sum that another stage sends lives in the workspace:
-/// it is written only when all calls of the step are done.
-void RoleBuilder::placeParams() {
-  int states = 0;
-  if (problem.training.optimizer == rt::OptimizerKind::Momentum)
-    states = 1;
-  if (problem.training.optimizer == rt::OptimizerKind::AdamW)
-    states = 2;
-  Bytes weights = 0, gradients = 0, state = 0;
-  // Pools do not exist yet; their numbers are fixed by the order below.
-  for (const StageParam &own : stage.params) {
-    rt::RoleParam out;
-    out.param = own.param;
-    out.weight = {0, weights, own.bytes};
-    Bytes step = rt::alignUp(own.bytes);
-    weights += step;
-    if (own.trainable) {
-      if (own.tieAccumulator) {
-        out.grads.push_back({uint16_t(PoolKind::Workspace), tieBytes, own.bytes});
-        tieBytes += step;
-      }
-      for (int k = 0; k < states; ++k) {
-        out.state.push_back(
-            {uint16_t(PoolKind::OptimizerState), state, own.bytes});
-        state += step;
-      }
-    }
-    role.params.push_back(std::move(out));
+  add(TensorRole::Batch, PoolKind::Batch, "batch", batch, part.batchSlots);
+  add(TensorRole::Internal, PoolKind::Saved, "saved", part.memory.savedBytes,
+      part.savedSlots);
+  add(TensorRole::Input, PoolKind::Input, "input", bytesOf(stage.input),
+      part.inputSlots);
+  if (!isHandover(part.index))
+    add(TensorRole::Output, PoolKind::Output, "output", bytesOf(stage.output),
+        part.outputSlots);
+  add(TensorRole::OutputGrad, PoolKind::OutputGrad, "output gradient",
+      bytesOf(stage.outputGrad), part.outputGradSlots);
+  if (!isHandover(part.index - 1)) {
+    add(TensorRole::InputGrad, PoolKind::InputGrad, "input gradient",
+        bytesOf(stage.inputGradient), part.inputGradSlots);
+    return;
   }
-  placeGradients(gradients);
-  addPool(PoolKind::Weights, "weights", weights + stage.profiledWeights, 1);
-  addPool(PoolKind::Gradients, "gradients", gradients, 1);
-  addPool(PoolKind::OptimizerState, "optimizer state",
-          state + states * stage.profiledWeights, 1);
+  StagePart &before = *(&part - 1);
+  auto share = [](StagePart &to, TensorRole as, const StagePart &from,
+                  TensorRole what) {
+    if (auto pool = from.poolOf.find(what); pool != from.poolOf.end())
+      to.poolOf[as] = pool->second;
+  };
+  share(before, TensorRole::Output, part, TensorRole::Input);
+  share(part, TensorRole::InputGrad, before, TensorRole::OutputGrad);
 }
 
 void RoleBuilder::makePools() {
   placeParams();
   int32_t count = problem.training.microBatches;
-  if (stage.loss >= 0) {
+  for (StagePart &part : parts) {
+    if (part.stage.loss < 0)
+      continue;
     std::vector<uint16_t> own(count);
     for (int32_t m = 0; m < count; ++m)
       own[m] = uint16_t(m);
-    addPool(PoolKind::Loss, "loss", 4, count, std::move(own));
+    part.poolOf[TensorRole::Loss] =
+        uint16_t(addPool(PoolKind::Loss, "loss", 4, count, std::move(own)));
     role.hasLoss = true;
   }
-  auto bytesOf = [&](int32_t tensor) {
-    return tensor < 0 ? 0 : stage.tensors[tensor].bytes;
-  };
-  auto add = [&](PoolKind kind, const char *name, Bytes bytes,
-                 const SlotPlan &slots) {
-    addPool(kind, name, bytes, slots.count, slots.slotOf);
-  };
-  Bytes batch = 0;
-  for (auto &[name, tensor] : stage.loads) {
-    memory.offset[tensor] = batch;
-    batch += rt::alignUp(stage.tensors[tensor].bytes);
+  Bytes workspace = tieBytes;
+  for (StagePart &part : parts) {
+    makePassingPools(part);
+    workspace = std::max(workspace, part.memory.workspaceBytes);
   }
-  add(PoolKind::Batch, "batch", batch, batchSlots);
-  add(PoolKind::Saved, "saved", memory.savedBytes, savedSlots);
-  add(PoolKind::Input, "input", bytesOf(stage.input), inputSlots);
-  add(PoolKind::Output, "output", bytesOf(stage.output), outputSlots);
-  add(PoolKind::OutputGrad, "output gradient", bytesOf(stage.outputGrad),
-      outputGradSlots);
-  add(PoolKind::InputGrad, "input gradient", bytesOf(stage.inputGradient),
-      inputGradSlots);
-  addPool(PoolKind::Workspace, "workspace",
-          std::max(memory.workspaceBytes, tieBytes), 1);
+  // One call runs at a time, whichever stage it is of.
+  if (int32_t pool = addPool(PoolKind::Workspace, "workspace", workspace, 1);
+      pool >= 0)
+    poolOf[PoolKind::Workspace] = uint16_t(pool);
 
   // Parameters were placed by kind of pool; now the pools have numbers.
   auto resolve = [&](rt::BufferRef &ref) {
@@ -142,10 +107,15 @@ void RoleBuilder::makePools() {
     std::for_each(param.grads.begin(), param.grads.end(), resolve);
     std::for_each(param.state.begin(), param.state.end(), resolve);
   }
-  if (poolOf.count(PoolKind::Gradients))
-    std::for_each(buckets.begin(), buckets.end(), resolve);
-  for (auto &[name, tensor] : stage.loads)
-    role.loads.push_back({name, locateTensor(tensor)});
+  for (StagePart &part : parts) {
+    if (poolOf.count(PoolKind::Gradients))
+      std::for_each(part.buckets.begin(), part.buckets.end(), resolve);
+    for (auto *refs : {&part.weights, &part.gradients, &part.states})
+      for (auto &[layer, ref] : *refs)
+        resolve(ref);
+    for (auto &[name, tensor] : part.stage.loads)
+      role.loads.push_back({name, locateTensor(part, tensor)});
+  }
   layOut();
   measureLiveness();
 }
@@ -177,66 +147,67 @@ void RoleBuilder::measureLiveness() {
     default:
       transfers += pool.bytes();
     }
-
-  std::vector<Bytes> held(problem.training.microBatches, 0);
-  Bytes total = 0, most = 0;
-  auto run = [&](int phase, int32_t m) {
-    most = std::max(most, total - held[m] + memory.peak[phase]);
-    total += memory.held[phase] - held[m];
-    held[m] = memory.held[phase];
-  };
-  for (const LaneInput &lane : input.lanes)
-    for (const CommAction &action : lane.actions) {
-      if (action.kind != CommKind::Compute || action.part > 0)
-        continue;
-      bool both = action.compute == ActionKind::B;
-      if (action.compute == ActionKind::F)
-        run(0, action.microBatch);
-      if (action.compute == ActionKind::I || both)
-        run(1, action.microBatch);
-      if (stage.split && (action.compute == ActionKind::W || both))
-        run(2, action.microBatch);
+  const LaneInput &compute = input.lanes[laneOf(rt::LaneKind::Compute)];
+  // What is handed over within the rank lives from call to call.
+  std::vector<Bytes> handed(compute.actions.size() + 1, 0);
+  for (const Handover &handover : handovers) {
+    transfers -=
+        role.pools[partOf(handover.stage).poolOf.at(handover.what)].bytes();
+    for (size_t m = 0; m < handover.begins.size(); ++m) {
+      handed[handover.begins[m]] += rt::alignUp(handover.bytes);
+      handed[handover.ends[m] + 1] -= rt::alignUp(handover.bytes);
     }
+  }
+  std::map<int32_t, std::vector<Bytes>> held;
+  for (const StagePart &part : parts)
+    held[part.index].assign(problem.training.microBatches, 0);
+  Bytes total = 0, most = 0;
+  for (size_t i = 0; i < compute.actions.size(); ++i) {
+    const CommAction &action = compute.actions[i];
+    total += handed[i];
+    if (action.kind != CommKind::Compute || action.part > 0)
+      continue;
+    const StagePart &part = partOf(action.stage);
+    auto run = [&](int phase) {
+      Bytes &own = held[action.stage][action.microBatch];
+      most = std::max(most, total - own + part.memory.peak[phase]);
+      total += part.memory.held[phase] - own;
+      own = part.memory.held[phase];
+    };
+    bool both = action.compute == ActionKind::B;
+    if (action.compute == ActionKind::F)
+      run(0);
+    if (action.compute == ActionKind::I || both)
+      run(1);
+    if (part.stage.split && (action.compute == ActionKind::W || both))
+      run(2);
+  }
   role.livenessBytes = persistent + std::max(transfers + most, tieBytes);
 }
 
-rt::BufferRef RoleBuilder::locateTensor(int32_t tensor) const {
-  const StageTensor &t = stage.tensors[tensor];
-  auto at = [&](PoolKind kind, Bytes offset) {
-    return rt::BufferRef{poolOf.at(kind), offset, t.bytes};
-  };
-  switch (t.role) {
-  case TensorRole::Internal:
-    return at(memory.inWorkspace[tensor] ? PoolKind::Workspace
-                                         : PoolKind::Saved,
-              memory.offset[tensor]);
-  case TensorRole::Batch:
-    return at(PoolKind::Batch, memory.offset[tensor]);
-  case TensorRole::Input:
-    return at(PoolKind::Input, 0);
-  case TensorRole::Output:
-    return at(PoolKind::Output, 0);
-  case TensorRole::OutputGrad:
-    return at(PoolKind::OutputGrad, 0);
-  case TensorRole::InputGrad:
-    return at(PoolKind::InputGrad, 0);
-  case TensorRole::Loss:
-    return at(PoolKind::Loss, 0);
-  }
-  return {};
+rt::BufferRef RoleBuilder::locateTensor(const StagePart &part,
+                                        int32_t tensor) const {
+  const StageTensor &t = part.stage.tensors[tensor];
+  if (t.role == TensorRole::Internal && part.memory.inWorkspace[tensor])
+    return {poolOf.at(PoolKind::Workspace), part.memory.offset[tensor],
+            t.bytes};
+  bool isPart = t.role == TensorRole::Internal || t.role == TensorRole::Batch;
+  return {part.poolOf.at(t.role), isPart ? part.memory.offset[tensor] : 0,
+          t.bytes};
 }
 
-rt::BufferRef RoleBuilder::locate(const Operand &operand) const {
+rt::BufferRef RoleBuilder::locate(const StagePart &part,
+                                  const Operand &operand) const {
   if (operand.kind == Operand::Tensor)
-    return locateTensor(operand.index);
-  const rt::RoleParam &param = role.params[operand.index];
+    return locateTensor(part, operand.index);
+  const int32_t p = part.roleParam[operand.index];
+  const rt::RoleParam &param = role.params[p];
   switch (operand.kind) {
   case Operand::Weight:
     return param.weight;
-  case Operand::Grad: {
-    bool accumulator = stage.params[operand.index].tieAccumulator;
-    return param.grads[operand.part + (accumulator ? 1 : 0)];
-  }
+  case Operand::Grad:
+    return param.grads[part.earlierUses[operand.index] + operand.part +
+                       (params[p].tieAccumulator ? 1 : 0)];
   default:
     return param.state[operand.part];
   }

@@ -24,12 +24,13 @@ namespace {
 
 class Builder {
 public:
-  Builder(const LoweringProblem &problem, int32_t index, bool split)
+  Builder(const LoweringProblem &problem, int32_t index, int32_t replicas,
+          bool split)
       : problem(problem), graph(problem.graph), input(problem.stages[index]),
         index(index), emitter(problem, stage, tensorOf),
         needsGrad(valuesNeedingGrad(graph)) {
     stage.split = split;
-    stage.samples = problem.training.microBatchSize() / input.replicas;
+    stage.samples = problem.training.microBatchSize() / replicas;
   }
 
   Stage build() {
@@ -69,7 +70,6 @@ private:
 void Builder::collectParams() {
   for (int32_t l = input.layerBegin; l < input.layerEnd; ++l) {
     const Layer &layer = graph.layers[l];
-    stage.profiledWeights += rt::alignUp(layer.profiled.parameters);
     for (int32_t param : layer.params) {
       auto same = [&](const StageParam &p) { return p.param == param; };
       auto it = std::find_if(stage.params.begin(), stage.params.end(), same);
@@ -84,14 +84,6 @@ void Builder::collectParams() {
       }
       ++it->uses;
     }
-  }
-  for (size_t k = 0; k < problem.ties.size(); ++k) {
-    const TieInput &tie = problem.ties[k];
-    for (StageParam &own : stage.params)
-      if (own.param == tie.param) {
-        own.tie = int32_t(k);
-        own.tieAccumulator = tie.stages.front() != index;
-      }
   }
 }
 
@@ -205,6 +197,6 @@ void Builder::finishInputGradient(std::vector<AbstractKernel> &out) {
 } // namespace
 
 Stage takt::buildStage(const LoweringProblem &problem, int32_t index,
-                       bool split) {
-  return Builder(problem, index, split).build();
+                       int32_t replicas, bool split) {
+  return Builder(problem, index, replicas, split).build();
 }

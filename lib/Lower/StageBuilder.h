@@ -23,10 +23,10 @@ namespace takt {
 enum class TensorRole : uint8_t {
   Internal,   ///< made and used by this stage
   Batch,      ///< a model input, filled by a load
-  Input,      ///< received from the previous stage
-  Output,     ///< sent to the next stage
-  OutputGrad, ///< received from the next stage
-  InputGrad,  ///< sent to the previous stage
+  Input,      ///< from the previous stage
+  Output,     ///< to the next stage
+  OutputGrad, ///< from the next stage
+  InputGrad,  ///< to the previous stage
   Loss,       ///< one float per micro-batch
 };
 
@@ -56,8 +56,6 @@ struct StageParam {
   bool trainable = true;
   int32_t firstLayer = -1;
   Bytes bytes = 0;
-  int32_t tie = -1;             ///< index into LoweringProblem::ties
-  bool tieAccumulator = false;  ///< an earlier stage holds an earlier use
 };
 
 /// Everything of a stage but addresses.
@@ -71,13 +69,13 @@ struct Stage {
   std::vector<std::pair<std::string, int32_t>> loads; ///< input name, tensor
   int32_t input = -1, output = -1, outputGrad = -1, inputGradient = -1;
   int32_t loss = -1;
-  /// Bytes of profiled layers' parameters, which have no names.
-  Bytes profiledWeights = 0;
   int64_t samples = 1; ///< of this rank's share of a micro-batch
 };
 
-/// Writes a stage's procedures. `split`: some action of the stage is I or W.
-Stage buildStage(const LoweringProblem &problem, int32_t index, bool split);
+/// Writes a stage's procedures for each of `replicas`. `split`: some action of
+/// the stage is I or W.
+Stage buildStage(const LoweringProblem &problem, int32_t index,
+                 int32_t replicas, bool split);
 
 /// Emits the kernels of one layer; used by buildStage.
 class LayerEmitter {

@@ -63,8 +63,8 @@ private:
   /// Of stage s: [0] activations from s to s + 1, [1] gradients from s + 1 to
   /// s.
   std::vector<Crossing> crossings[2];
-  /// Buffers that a stage's forward, input and weight gradient touch.
-  std::vector<std::vector<BufferRef>> touched[3];
+  /// Buffers that a stage's forward, input and weight gradient read and write.
+  std::vector<std::vector<BufferRef>> read[3], written[3];
   std::vector<uint16_t> procedureOf; ///< by stage and kind
 };
 
@@ -146,8 +146,9 @@ void Builder::addStage(int32_t stage) {
   BufferRef held =
       addPool(role, rt::PoolKind::Saved, fmt::format("held{}", stage),
               problem.activationBytes, heldSlots(stage));
-  for (auto &part : touched)
-    part[stage].push_back(held);
+  written[kForward][stage].push_back(held);
+  read[kInputGrad][stage].push_back(held);
+  read[kWeightGrad][stage].push_back(held);
 }
 
 void Builder::addProcedures(int32_t stage) {
@@ -170,10 +171,13 @@ void Builder::addProcedures(int32_t stage) {
       kernel.kind = rt::KernelKind::Profiled;
       kernel.phase = part;
       kernel.layer = stage;
-      kernel.operands =
-          touched[part == Phase::Forward     ? kForward
-                  : part == Phase::InputGrad ? kInputGrad
-                                             : kWeightGrad][stage];
+      const int which = part == Phase::Forward     ? kForward
+                        : part == Phase::InputGrad ? kInputGrad
+                                                   : kWeightGrad;
+      kernel.operands = read[which][stage];
+      kernel.dims = {int64_t(kernel.operands.size())};
+      const std::vector<BufferRef> &made = written[which][stage];
+      kernel.operands.insert(kernel.operands.end(), made.begin(), made.end());
       procedure.kernels.push_back(kernel);
     }
     role.procedures.push_back(std::move(procedure));
@@ -230,9 +234,9 @@ void Builder::addCrossing(int32_t stage, bool forward) {
       problem.messageBytes, ownSlots);
   source.channels.push_back({crossing.channel, sent});
   destination.channels.push_back({crossing.channel, received});
-  auto &parts = touched[forward ? kForward : kInputGrad];
-  parts[from].push_back(sent);
-  parts[to].push_back(received);
+  const int which = forward ? kForward : kInputGrad;
+  written[which][from].push_back(sent);
+  read[which][to].push_back(received);
 
   using rt::LaneKind;
   crossing.sendLane =
@@ -291,8 +295,9 @@ rt::Plan Builder::build() {
   placeStages();
   orderMessages();
   procedureOf.resize(stages * kKinds);
-  for (auto &part : touched)
-    part.resize(stages);
+  for (auto *touched : {read, written})
+    for (int which = 0; which < 3; ++which)
+      touched[which].resize(stages);
   for (size_t rank = 0; rank < problem.schedule.roles.size(); ++rank) {
     rt::Role role;
     role.name = fmt::format("rank{}", rank);

@@ -27,10 +27,10 @@ static int32_t bucketOfReduce(const CommAction &action) {
   return std::max(action.part, 0);
 }
 
-void takt::orderSend(StageInput &stage, int32_t microBatch, int32_t before,
+void takt::orderSend(RoleInput &role, int32_t microBatch, int32_t before,
                      int32_t after) {
   auto find = [&](LaneKind kind, auto matches) -> const CommAction * {
-    for (const LaneInput &lane : stage.lanes)
+    for (const LaneInput &lane : role.lanes)
       for (const CommAction &a : lane.actions)
         if (lane.kind == kind && !a.wait && matches(a))
           return &a;
@@ -38,7 +38,7 @@ void takt::orderSend(StageInput &stage, int32_t microBatch, int32_t before,
   };
   auto putBefore = [&](LaneKind kind, const CommAction &at, CommAction wait) {
     wait.wait = true;
-    for (LaneInput &lane : stage.lanes) {
+    for (LaneInput &lane : role.lanes) {
       auto place = std::find(lane.actions.begin(), lane.actions.end(), at);
       if (lane.kind == kind && place != lane.actions.end()) {
         lane.actions.insert(place, wait);
@@ -62,11 +62,17 @@ void takt::orderSend(StageInput &stage, int32_t microBatch, int32_t before,
     putBefore(LaneKind::Reduce, CommAction(*reduce), send);
 }
 
-std::optional<std::string> takt::checkWaits(const StageInput &stage,
-                                            int32_t index) {
+std::optional<std::string> takt::checkWaits(const RoleInput &role) {
+  const int32_t index = role.stages.front();
+  for (const LaneInput &lane : role.lanes)
+    for (const CommAction &a : lane.actions)
+      if (a.wait && role.stages.size() > 1)
+        return fmt::format("stage {}: '{}' stands on a role of several stages, "
+                           "whose sends other stages of it may wait for",
+                           a.stage, toText(a));
   std::set<int32_t> buckets, sends;
   int32_t lastSend = -1;
-  for (const LaneInput &lane : stage.lanes)
+  for (const LaneInput &lane : role.lanes)
     for (const CommAction &a : lane.actions) {
       if (a.wait)
         continue;
@@ -77,7 +83,7 @@ std::optional<std::string> takt::checkWaits(const StageInput &stage,
     }
   std::set<int32_t> first;  // buckets that the last send waits for
   std::set<int32_t> behind; // buckets that come after it
-  for (const LaneInput &lane : stage.lanes) {
+  for (const LaneInput &lane : role.lanes) {
     bool waits = false; // for the last send, so far
     for (size_t i = 0; i < lane.actions.size(); ++i) {
       const CommAction &a = lane.actions[i];

@@ -28,10 +28,18 @@ constexpr int kBucketCounts[] = {2, 3, 4, 6, 8, 12, 16};
 /// Stages up to which each is tried by itself.
 constexpr size_t kMostTries = 16;
 
-bool reduces(const StageInput &stage) {
-  return std::any_of(
-      stage.lanes.begin(), stage.lanes.end(),
-      [](const LaneInput &l) { return l.kind == rt::LaneKind::Reduce; });
+/// Whether a stage reduces gradients once its role has nothing left to compute.
+/// Behind the others the calls of later stages run anyway.
+bool reducesLast(const LoweringProblem &problem, const RoleInput &role,
+                 int32_t stage) {
+  bool reduces = false, isLast = false;
+  for (const LaneInput &lane : role.lanes)
+    for (const CommAction &action : lane.actions) {
+      if (action.kind == CommKind::Compute)
+        isLast = action.stage == stage;
+      reduces |= action.kind == CommKind::Reduce && action.stage == stage;
+    }
+  return reduces && isLast && bucketCount(problem.stages[stage]) == 1;
 }
 
 /// The divisions into buckets that are weighed for a stage, each once.
@@ -82,9 +90,11 @@ StageOverlap decideStage(const LoweringProblem &problem, int32_t index,
 }
 
 /// Sets send and buckets in the order of the answer, where they meet in it.
-void applyOrder(StageInput &stage, const StageOverlap &decision) {
+void applyOrder(LoweringProblem &lowering, const StageOverlap &decision) {
   const OverlapProblem &problem = decision.sendProblem;
   const OverlapSolution &solution = decision.sendSolution;
+  const StageInput &stage = lowering.stages[decision.stage];
+  RoleInput &role = lowering.roles[lowering.roleOfStage()[decision.stage]];
   int32_t count = bucketCount(stage), send = 2 * count;
   Nanos ready = problem.actions[send].release;
   for (int32_t a : problem.actions[send].after)
@@ -96,7 +106,7 @@ void applyOrder(StageInput &stage, const StageOverlap &decision) {
     bool waits = at != lane.begin() && solution.start[send] > ready;
     int32_t before = waits ? *(at - 1) - count : -1;
     int32_t after = at + 1 != lane.end() ? *(at + 1) - count : -1;
-    orderSend(stage, decision.send->microBatch, before, after);
+    orderSend(role, decision.send->microBatch, before, after);
   }
 }
 
@@ -121,9 +131,9 @@ LoweringProblem apply(const LoweringProblem &problem,
   LoweringProblem out = problem;
   for (const StageOverlap &s : stages) {
     if (s.taken)
-      cutIntoBuckets(out.stages[s.stage], s.bucketBegins, bucketOrder(s));
+      cutIntoBuckets(out, s.stage, s.bucketBegins, bucketOrder(s));
     if (s.ordered)
-      applyOrder(out.stages[s.stage], s);
+      applyOrder(out, s);
   }
   return out;
 }
@@ -230,15 +240,16 @@ void Choice::run() {
   look(ordered);
   // A stage that ended before the new step needs nothing. With sums of tied
   // parameters stages wait for each other, so this is tried, not known.
-  std::vector<Nanos> ends(problem.stages.size(), 0);
-  std::vector<int32_t> roleOf;
-  for (size_t s = 0; s < problem.stages.size(); ++s)
-    roleOf.insert(roleOf.end(), problem.stages[s].replicas, int32_t(s));
+  std::vector<Nanos> ends(problem.roles.size(), 0);
+  const std::vector<int32_t> roleOfStage = problem.roleOfStage();
+  std::vector<int32_t> roleOf; // of each rank
+  for (size_t r = 0; r < problem.roles.size(); ++r)
+    roleOf.insert(roleOf.end(), problem.roles[r].replicas, int32_t(r));
   for (const rt::Record &record : before.records)
     ends[roleOf[record.rank]] = std::max(ends[roleOf[record.rank]], record.end);
   Levels needed = best;
   for (size_t i = 0; i < best.size(); ++i)
-    if (ends[choice.stages[i].stage] <= bestStep)
+    if (ends[roleOfStage[choice.stages[i].stage]] <= bestStep)
       needed[i] = 0;
   if (needed != best)
     if (Nanos step = simulate(needed, false).makespan; step <= bestStep) {
@@ -258,9 +269,9 @@ void Choice::run() {
 OverlapChoice takt::chooseOverlap(LoweringProblem &problem,
                                   const OverlapOptions &options) {
   OverlapChoice choice;
+  const std::vector<int32_t> roleOf = problem.roleOfStage();
   for (size_t s = 0; s < problem.stages.size(); ++s) {
-    const StageInput &stage = problem.stages[s];
-    if (reduces(stage) && bucketCount(stage) == 1)
+    if (reducesLast(problem, problem.roles[roleOf[s]], int32_t(s)))
       choice.stages.push_back(decideStage(problem, int32_t(s), options));
   }
   if (!choice.stages.empty())

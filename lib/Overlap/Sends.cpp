@@ -26,7 +26,7 @@ struct LastCalls {
   int32_t weights = -1, input = -1;
 };
 
-LastCalls lastCalls(const StageInput &stage) {
+LastCalls lastCalls(const RoleInput &stage) {
   LastCalls last;
   for (const LaneInput &lane : stage.lanes) {
     if (lane.kind != LaneKind::Compute)
@@ -49,13 +49,15 @@ LastCalls lastCalls(const StageInput &stage) {
 std::optional<TailSend> takt::tailSend(const LoweringProblem &problem,
                                        int32_t index, const rt::Plan &plan,
                                        const rt::Simulation &run) {
-  const StageInput &stage = problem.stages[index];
-  if (index == 0 || problem.resources.empty())
+  const int32_t number = problem.roleOfStage()[index];
+  const RoleInput &stage = problem.roles[number];
+  // With several stages a role others of it may wait for the send.
+  if (index == 0 || problem.resources.empty() || stage.stages.size() > 1)
     return std::nullopt;
   const rt::Link &link = problem.boundaryLinks[index - 1];
   if (link.bytesPerSecond <= 0 || link.name != stage.groupLink.name)
     return std::nullopt;
-  const rt::Role &role = plan.roles[index];
+  const rt::Role &role = plan.roles[number];
   // Lanes of problem and role are one to one, and so are their actions but for
   // waits, of which compute lanes have none.
   int32_t computeLane = -1, sendLane = -1;

@@ -44,11 +44,12 @@ struct LastAction {
   bool both = true, split = false;
 };
 
-LastAction lastAction(const StageInput &stage) {
+LastAction lastAction(const RoleInput &role, int32_t stage) {
   LastAction last;
-  for (const LaneInput &lane : stage.lanes)
+  for (const LaneInput &lane : role.lanes)
     for (const CommAction &a : lane.actions) {
-      if (a.kind != CommKind::Compute || a.compute == ActionKind::F)
+      if (a.kind != CommKind::Compute || a.stage != stage ||
+          a.compute == ActionKind::F)
         continue;
       last.split = last.split || a.compute != ActionKind::B;
       if (a.compute != ActionKind::I)
@@ -86,7 +87,8 @@ OverlapProblem takt::stageTail(const LoweringProblem &problem, int32_t index,
   StageInput stage = problem.stages[index];
   stage.bucketBegins = bucketBegins;
   int32_t count = bucketCount(stage);
-  LastAction last = lastAction(stage);
+  const RoleInput &role = problem.roles[problem.roleOfStage()[index]];
+  LastAction last = lastAction(role, index);
   std::vector<Nanos> pieces(count, 0);
   Nanos update = 0;
   for (int32_t l = stage.layerBegin; l < stage.layerEnd; ++l) {
@@ -116,7 +118,7 @@ OverlapProblem takt::stageTail(const LoweringProblem &problem, int32_t index,
   for (int32_t k = 0; k < count; ++k) {
     OverlapAction reduce;
     reduce.name = fmt::format("bucket {}", k);
-    reduce.time = rt::allReduceTime(stage.groupLink, stage.replicas, bytes[k]);
+    reduce.time = rt::allReduceTime(role.groupLink, role.replicas, bytes[k]);
     reduce.after = {k};
     if (Nanos tied = tieTail(problem, stage, k))
       reduce.tail = tied + update;

@@ -42,7 +42,8 @@ private:
         continue;
       for (int64_t option = 0; option < options; ++option) {
         const int64_t replicas = problem.replicaOptions[option];
-        if (devices + replicas > problem.cluster.devices)
+        if (problem.rankOfStage.empty() &&
+            devices + replicas > problem.cluster.devices)
           break;
         if (problem.replicas && replicas != *problem.replicas)
           continue;
@@ -71,14 +72,24 @@ private:
       return;
     if (problem.maxStages != 0 && stages > problem.maxStages)
       return;
+    if (!problem.rankOfStage.empty()) {
+      // Ranks have devices, and all the same number of them.
+      for (const StageChoice &stage : current.stages)
+        if (stage.option != current.stages.front().option)
+          return;
+      devices = numRanks(problem) *
+                problem.replicaOptions[current.stages.front().option];
+      if (devices > problem.cluster.devices)
+        return;
+    }
     if (problem.useAllDevices && devices != problem.cluster.devices)
       return;
     if (!keepsSideConstraints())
       return;
     evaluate(problem, current);
     ++work;
-    for (const StageChoice &stage : current.stages)
-      if (problem.cluster.memory != 0 && stage.memory > problem.cluster.memory)
+    for (const Bytes memory : rankMemory(problem, current))
+      if (problem.cluster.memory != 0 && memory > problem.cluster.memory)
         return;
     if (best && best->objective <= current.objective &&
         (best->objective < current.objective ||

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "takt/Partition/Problem.h"
+#include "Placed.h"
 
 #include <fmt/format.h>
 
@@ -105,6 +105,36 @@ std::optional<std::string> checkCuts(const PartitionProblem &problem) {
   return std::nullopt;
 }
 
+/// Ranks in order of their first stages, and how much each stage holds.
+std::optional<std::string> checkPlacement(const PartitionProblem &problem) {
+  const std::vector<int32_t> &ranks = problem.rankOfStage;
+  if (ranks.size() != problem.heldByStage.size())
+    return fmt::format("{} stages have a rank, {} say how many micro-batches "
+                       "they hold",
+                       ranks.size(), problem.heldByStage.size());
+  if (ranks.empty())
+    return std::nullopt;
+  if (int64_t(ranks.size()) != problem.stages)
+    return fmt::format("{} stages have a rank, there are {}", ranks.size(),
+                       problem.stages);
+  int32_t next = 0;
+  for (size_t s = 0; s < ranks.size(); ++s) {
+    if (ranks[s] < 0 || ranks[s] > next)
+      return fmt::format("stage {} is on rank {}, expected at most {}: ranks "
+                         "count by their first stages",
+                         s, ranks[s], next);
+    next = std::max(next, ranks[s] + 1);
+    const int64_t held = problem.heldByStage[s];
+    if (held < 1 || held > problem.microBatches)
+      return fmt::format("stage {} holds {} of {} micro-batches", s, held,
+                         problem.microBatches);
+  }
+  if (problem.maxStages != 0 && problem.maxStages < problem.stages)
+    return fmt::format("{} stages have a rank, at most {} are allowed",
+                       problem.stages, problem.maxStages);
+  return std::nullopt;
+}
+
 } // namespace
 
 std::optional<std::string> PartitionProblem::check() const {
@@ -150,6 +180,8 @@ std::optional<std::string> PartitionProblem::check() const {
     return fault;
   if (auto fault = checkMagnitudes(*this))
     return fault;
+  if (auto fault = checkPlacement(*this))
+    return fault;
   return checkCuts(*this);
 }
 
@@ -176,6 +208,8 @@ Bytes stageMemory(const PartitionProblem &problem, int64_t begin, int64_t end,
 }
 
 void evaluate(const PartitionProblem &problem, Partition &partition) {
+  if (!problem.rankOfStage.empty())
+    return partition::evaluatePlaced(problem, partition);
   const PartitionCluster &cluster = problem.cluster;
   const int64_t stages = partition.stages.size();
   auto replicas = [&](const StageChoice &stage) {

@@ -13,6 +13,7 @@
 #include "Explain.h"
 #include "Feasible.h"
 #include "Heuristic.h"
+#include "Placed.h"
 
 #include <algorithm>
 
@@ -103,6 +104,8 @@ PartitionResult solvePartition(const PartitionProblem &problem,
     best.infeasible.reason = *fault;
     return best;
   }
+  if (!problem.rankOfStage.empty())
+    return solvePlaced(problem, workLimit);
   const bool plain = problem.apart.empty() && problem.pins.empty();
   const std::vector<int64_t> counts = countsToTry(problem);
   if (plain)
@@ -146,6 +149,12 @@ Feasibility partitionFeasible(const PartitionProblem &problem,
                               int64_t workLimit) {
   if (problem.check())
     return Feasibility::No;
+  if (!problem.rankOfStage.empty()) {
+    const PartitionResult result = solvePlaced(problem, workLimit);
+    return result.partition   ? Feasibility::Yes
+           : result.outOfWork ? Feasibility::Unknown
+                              : Feasibility::No;
+  }
   WorkMeter meter{0, workLimit};
   for (const int64_t count : countsToTry(problem)) {
     PartitionProblem one = problem;

@@ -120,8 +120,17 @@ private:
 
   std::optional<std::string> checkDevices() const {
     std::set<int64_t> used;
-    for (int64_t s = 0; s < stages; ++s)
-      for (int64_t i = 0; i < replicas(s); ++i) {
+    for (int64_t s = 0; s < stages; ++s) {
+      const int64_t first = firstOfRank(s);
+      if (first < s && (at(s).firstDevice != at(first).firstDevice ||
+                        replicas(s) != replicas(first)))
+        return fmt::format("stages {} and {} share a rank but not its devices",
+                           first, s);
+      if (replicas(s) != replicas(0) && !problem.rankOfStage.empty())
+        return fmt::format("stages 0 and {} have {} and {} replicas, ranks of "
+                           "several stages have the same",
+                           s, replicas(0), replicas(s));
+      for (int64_t i = 0; first == s && i < replicas(s); ++i) {
         const int64_t device = at(s).firstDevice + i;
         if (device < 0 || device >= problem.cluster.devices)
           return fmt::format("stage {} uses device {}, there are {}", s, device,
@@ -130,6 +139,7 @@ private:
           return fmt::format("stage {} uses device {}, which is taken", s,
                              device);
       }
+    }
     const int64_t count = used.size();
     if (*used.rbegin() != count - 1)
       return "the devices used are not the first ones of the cluster";
@@ -153,10 +163,25 @@ private:
     const Bytes memory = memoryOf(s);
     if (auto fault = compare(s, "memory", stage.memory, memory))
       return fault;
-    if (problem.cluster.memory != 0 && memory > problem.cluster.memory)
+    const Bytes rank = memoryOfRank(s);
+    if (problem.cluster.memory != 0 && rank > problem.cluster.memory)
       return fmt::format("stage {} needs {} bytes a device, there are {}", s,
-                         memory, problem.cluster.memory);
+                         rank, problem.cluster.memory);
     return std::nullopt;
+  }
+
+  /// The first stage of the rank that a stage is on.
+  int64_t firstOfRank(int64_t s) const {
+    if (problem.rankOfStage.empty())
+      return s;
+    int64_t first = 0;
+    while (problem.rankOfStage[first] != problem.rankOfStage[s])
+      ++first;
+    return first;
+  }
+
+  bool sameRank(int64_t s, int64_t other) const {
+    return firstOfRank(s) == firstOfRank(other);
   }
 
   std::optional<std::string> compare(int64_t s, const char *what, int64_t said,
@@ -174,10 +199,10 @@ private:
     return time;
   }
 
-  /// Nodes that the devices of stages [first, last] lie in.
-  const rt::Link &linkOf(int64_t first, int64_t last) const {
+  /// The link among the devices of two stages, by the nodes they lie in.
+  const rt::Link &linkOf(int64_t one, int64_t other) const {
     std::set<int64_t> nodes;
-    for (int64_t s = first; s <= last; ++s)
+    for (const int64_t s : {one, other})
       for (int64_t i = 0; i < replicas(s); ++i)
         nodes.insert((at(s).firstDevice + i) / problem.cluster.devicesPerNode);
     return nodes.size() == 1 ? problem.cluster.intraNode
@@ -185,7 +210,7 @@ private:
   }
 
   Nanos transferOf(int64_t s) const {
-    if (s + 1 == stages)
+    if (s + 1 == stages || sameRank(s, s + 1))
       return 0;
     const SegmentCost &last = problem.segments[at(s).end - 1];
     const int64_t pairs = std::min(replicas(s), replicas(s + 1));
@@ -208,6 +233,8 @@ private:
   }
 
   int64_t inFlightOf(int64_t s) const {
+    if (!problem.heldByStage.empty())
+      return problem.heldByStage[s];
     const int64_t m = problem.microBatches, rest = stages - s;
     if (problem.inFlight == InFlightPolicy::GPipe || m < rest)
       return m;
@@ -223,14 +250,34 @@ private:
                inFlightOf(s) * segment.saved[option];
       largest = std::max(largest, segment.workspace[option]);
     }
-    if (s > 0) {
+    if (s > 0 && !sameRank(s - 1, s)) {
       const SegmentCost &before = problem.segments[at(s).begin - 1];
       bytes += before.output[option] *
                (inFlightOf(s) + 1 + (before.gradientCrosses ? 2 : 0));
     }
     if (s + 1 < stages) {
       const SegmentCost &last = problem.segments[at(s).end - 1];
-      bytes += last.output[option] * (2 + (last.gradientCrosses ? 2 : 0));
+      const int64_t kept = sameRank(s, s + 1) ? inFlightOf(s) : 2;
+      bytes += last.output[option] * (kept + (last.gradientCrosses ? kept : 0));
+    }
+    return bytes + largest;
+  }
+
+  Bytes workspaceOf(int64_t s) const {
+    Bytes largest = 0;
+    for (int64_t i = at(s).begin; i < at(s).end; ++i)
+      largest = std::max(largest, problem.segments[i].workspace[at(s).option]);
+    return largest;
+  }
+
+  /// All stages of the rank of a stage, which take turns with a workspace.
+  Bytes memoryOfRank(int64_t s) const {
+    Bytes bytes = 0, largest = 0;
+    for (int64_t other = 0; other < stages; ++other) {
+      if (!sameRank(s, other))
+        continue;
+      bytes += memoryOf(other) - workspaceOf(other);
+      largest = std::max(largest, workspaceOf(other));
     }
     return bytes + largest;
   }
@@ -238,9 +285,15 @@ private:
   std::optional<std::string> checkObjective() const {
     Nanos objective = 0, slowest = 0, reduce = 0;
     for (int64_t s = 0; s < stages; ++s) {
+      Nanos busy = 0, tail = 0; // of the rank of the stage
+      for (int64_t other = 0; other < stages; ++other)
+        if (sameRank(s, other)) {
+          busy += at(other).time;
+          tail += at(other).allReduce;
+        }
       objective += at(s).time + at(s).transfer;
-      slowest = std::max({slowest, at(s).time, at(s).transfer});
-      reduce = std::max(reduce, at(s).allReduce);
+      slowest = std::max({slowest, busy, at(s).transfer});
+      reduce = std::max(reduce, tail);
     }
     objective += (problem.microBatches - 1) * slowest + reduce;
     if (objective != partition.objective)

@@ -112,4 +112,34 @@ int32_t peakInFlight(const std::vector<Action> &actions) {
   return static_cast<int32_t>(peak);
 }
 
+std::vector<int32_t> heldByStage(const Schedule &schedule, int32_t stages) {
+  std::vector<std::vector<Action>> ofStage(stages);
+  for (const std::vector<Action> &role : schedule.roles)
+    for (const Action &action : role)
+      ofStage[action.stage].push_back(action);
+  std::vector<int32_t> held;
+  for (const std::vector<Action> &actions : ofStage)
+    held.push_back(peakInFlight(actions));
+  return held;
+}
+
+std::vector<int32_t> sortRoles(Schedule &schedule, int32_t stages) {
+  auto firstStage = [](const std::vector<Action> &role) {
+    return std::min_element(role.begin(), role.end(),
+                            [](const Action &a, const Action &b) {
+                              return a.stage < b.stage;
+                            })
+        ->stage;
+  };
+  std::stable_sort(schedule.roles.begin(), schedule.roles.end(),
+                   [&](const auto &a, const auto &b) {
+                     return firstStage(a) < firstStage(b);
+                   });
+  std::vector<int32_t> roleOf(stages, -1);
+  for (size_t r = 0; r < schedule.roles.size(); ++r)
+    for (const Action &action : schedule.roles[r])
+      roleOf[action.stage] = static_cast<int32_t>(r);
+  return roleOf;
+}
+
 } // namespace takt

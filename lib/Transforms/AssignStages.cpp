@@ -87,6 +87,8 @@ llvm::LogicalResult AssignStages::readOptions(model::GraphOp graph,
     problem.replicas = replicas;
   if (!cuts.empty())
     problem.cuts = std::vector<int64_t>(cuts.begin(), cuts.end());
+  problem.rankOfStage.assign(ranks.begin(), ranks.end());
+  problem.heldByStage.assign(held.begin(), held.end());
   if (std::optional<std::string> fault = problem.check())
     return graph.emitError() << *fault;
   return success();
@@ -182,7 +184,9 @@ llvm::LogicalResult AssignStages::assign() {
   if (!constraints)
     return graph->emitError() << error;
   PartitionResult result = solvePartition(problem, *constraints, workLimit);
-  if (!result.partition && !result.outOfWork && !constraints->empty()) {
+  // Clashes are explained for stages with devices of their own.
+  if (!result.partition && !result.outOfWork && !constraints->empty() &&
+      problem.rankOfStage.empty()) {
     solver::Settings settings;
     settings.dumpFolder = dumpSmt2;
     settings.name = "stages";

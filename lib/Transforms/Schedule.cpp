@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Gives every stage a role with its list of compute actions. It runs after
-// stage assignment and before communication, which follows the order of the
-// actions. Generators and verifier are in takt/Schedule.
+// Gives every stage a role, of its own or with others, and each role its list of
+// compute actions. It runs after stage assignment and before communication,
+// which follows the order of the actions. Generators and verifier are in
+// takt/Schedule.
 //
 //===----------------------------------------------------------------------===//
 #include "takt/Transforms/Passes.h"
@@ -21,6 +22,8 @@
 #include "takt/Support/TextFile.h"
 
 #include "llvm/Support/Path.h"
+
+#include <set>
 
 namespace takt {
 #define GEN_PASS_DEF_SCHEDULEPASS
@@ -45,6 +48,9 @@ struct SchedulePass : impl::SchedulePassBase<SchedulePass> {
   std::optional<Schedule> search(const pipe::ProgramParts &parts);
   std::optional<Schedule> readFile();
   llvm::LogicalResult reportUnknown(pipe::ProgramOp program);
+  /// Stages of one role must share devices, those of two roles none.
+  llvm::LogicalResult checkPlacement(pipe::ProgramOp program,
+                                     const Schedule &found);
   /// Memory was reckoned for a number of micro-batches: holds the schedule
   /// more?
   llvm::LogicalResult checkInFlight(pipe::ProgramOp program,
@@ -105,12 +111,7 @@ std::optional<Schedule> SchedulePass::readFile() {
     return std::nullopt;
   Schedule found = computeSchedule(*read);
   found.name = scheduleName(file);
-  // Roles stand in the order of their stages, whatever the order of rows.
-  std::stable_sort(
-      found.roles.begin(), found.roles.end(),
-      [](const std::vector<Action> &a, const std::vector<Action> &b) {
-        return a.front().stage < b.front().stage;
-      });
+  sortRoles(found, read->stages); // whatever the order of rows
   return found;
 }
 
@@ -128,8 +129,10 @@ llvm::LogicalResult SchedulePass::reportUnknown(pipe::ProgramOp program) {
 
 llvm::LogicalResult SchedulePass::checkInFlight(pipe::ProgramOp program,
                                                 const Schedule &found) {
-  for (pipe::StageOp stage : program.getStages()) {
-    int32_t peak = peakInFlight(found.roles[stage.getNumber()]);
+  const std::vector<pipe::StageOp> stages = program.getStages();
+  const std::vector<int32_t> held = heldByStage(found, stages.size());
+  for (pipe::StageOp stage : stages) {
+    int32_t peak = held[stage.getNumber()];
     if (peak <= stage.getInFlight())
       continue;
     mlir::InFlightDiagnostic diag =
@@ -141,6 +144,27 @@ llvm::LogicalResult SchedulePass::checkInFlight(pipe::ProgramOp program,
                       << (file.empty() ? schedule.getValue() : "gpipe");
     return diag;
   }
+  return success();
+}
+
+llvm::LogicalResult SchedulePass::checkPlacement(pipe::ProgramOp program,
+                                                 const Schedule &found) {
+  std::vector<pipe::StageOp> stages = program.getStages();
+  std::vector<int32_t> roleOf(stages.size());
+  for (size_t r = 0; r < found.roles.size(); ++r)
+    for (const Action &action : found.roles[r])
+      roleOf[action.stage] = int32_t(r);
+  for (size_t s = 0; s < stages.size(); ++s)
+    for (size_t first = 0; first < s; ++first) {
+      const bool share = stages[first].getDevices() == stages[s].getDevices();
+      if (share == (roleOf[first] == roleOf[s]))
+        continue;
+      return stages[s].emitError()
+             << "schedule '" << found.name << "' has stages " << first
+             << " and " << s << (share ? " on two ranks" : " on one rank")
+             << ", they have " << (share ? "the same" : "different")
+             << " devices";
+    }
   return success();
 }
 
@@ -176,19 +200,19 @@ llvm::LogicalResult SchedulePass::run() {
   if (std::optional<std::string> fault = verify(problem, *found))
     return program.emitError()
            << "schedule '" << found->name << "' fails its check: " << *fault;
-  if (failed(checkInFlight(program, *found)))
+  if (failed(checkPlacement(program, *found)) ||
+      failed(checkInFlight(program, *found)))
     return mlir::failure();
 
   auto builder = mlir::OpBuilder::atBlockEnd(&program.getBody().front());
-  if (found->roles.size() != size_t(problem.stages))
-    return program.emitError()
-           << "schedule '" << found->name << "' has " << found->roles.size()
-           << " ranks for " << problem.stages
-           << " stages; one stage a rank is needed";
   int32_t number = 0;
   for (const std::vector<Action> &actions : found->roles) {
+    std::set<int32_t> own;
+    for (const Action &action : actions)
+      own.insert(action.stage);
     pipe::RoleOp::create(
-        builder, program.getLoc(), number, llvm::ArrayRef<int32_t>(number),
+        builder, program.getLoc(), number,
+        std::vector<int32_t>(own.begin(), own.end()),
         pipe::importActions(actions, &getContext()), mlir::ArrayAttr());
     ++number;
   }

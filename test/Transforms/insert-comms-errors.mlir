@@ -145,7 +145,7 @@ pipe.program @job of @net on @two schedule "1f1b"
   pipe.stage 1 layers [3, 5) "head" to "loss" segments [3, 5)
     replicas 1 devices [1] memory_bytes 0 in_flight 1
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
-  // expected-error@+1 {{communication is inserted where role 0 has stage 0 and no other}}
+  // expected-error@+1 {{0 has stages 0 and 1, which have different devices}}
   pipe.role 0 stages [0, 1] actions <"">
 }
 

@@ -32,8 +32,8 @@
 // CHECK-NEXT: coll.channel @grad0 gradient from 1 to 0 bytes 128 link <"ib", {{.*}}>
 // CHECK-NEXT: coll.channel @act1 activation from 1 to 2 bytes 128 link <"ib", {{.*}}>
 // CHECK-NEXT: coll.channel @grad1 gradient from 2 to 1 bytes 128 link <"ib", {{.*}}>
-// CHECK-NEXT: coll.group @dp0 role 0 link <"shm", latency = 1000, bandwidth = 5000000000>
-// CHECK-NEXT: coll.group @dp1 role 1 link <"ib", {{.*}}>
+// CHECK-NEXT: coll.group @dp0 stage 0 link <"shm", latency = 1000, bandwidth = 5000000000>
+// CHECK-NEXT: coll.group @dp1 stage 1 link <"ib", {{.*}}>
 // CHECK-NEXT: coll.tie @tie0 param "tok.weight" stages [0, 2] link <"ib", {{.*}}>
 // CHECK-NEXT: }
 

@@ -73,8 +73,8 @@ pipe.program @job of @net on @two schedule "1f1b"
     lane compute <"0F0 0B0 0F1 0B1.0 0B1.1 0UPDATE">
     lane load <"0LOAD0 0LOAD1">
     lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD1">
-  coll.group @dp0_0 role 0 bucket 0 from layer 2 link <"shm", latency = 100, bandwidth = 1000000000>
-  coll.group @dp0_1 role 0 bucket 1 from layer 0 link <"shm", latency = 100, bandwidth = 1000000000>
+  coll.group @dp0_0 stage 0 bucket 0 from layer 2 link <"shm", latency = 100, bandwidth = 1000000000>
+  coll.group @dp0_1 stage 0 bucket 1 from layer 0 link <"shm", latency = 100, bandwidth = 1000000000>
 }
 
 // -----
@@ -112,8 +112,8 @@ pipe.program @job of @net on @two schedule "1f1b"
     lane compute <"0F0 0B0 0F1 0B1.0 0B1.1 0UPDATE">
     lane load <"0LOAD0 0LOAD1">
     lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD1">
-  coll.group @dp0_0 role 0 bucket 0 from layer 4 link <"shm", latency = 100, bandwidth = 1000000000>
-  coll.group @dp0_1 role 0 bucket 1 from layer 0 link <"shm", latency = 100, bandwidth = 1000000000>
+  coll.group @dp0_0 stage 0 bucket 0 from layer 4 link <"shm", latency = 100, bandwidth = 1000000000>
+  coll.group @dp0_1 stage 0 bucket 1 from layer 0 link <"shm", latency = 100, bandwidth = 1000000000>
 }
 
 // -----
@@ -151,8 +151,8 @@ pipe.program @job of @net on @two schedule "1f1b"
     lane compute <"0F0 0B0 0F1 0B1.0 0B1.1 0UPDATE">
     lane load <"0LOAD0 0LOAD1">
     lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD1">
-  coll.group @dp0_0 role 0 bucket 0 from layer 2 link <"shm", latency = 100, bandwidth = 1000000000>
-  coll.group @dp0_1 role 0 bucket 1 from layer 1 link <"shm", latency = 100, bandwidth = 1000000000>
+  coll.group @dp0_0 stage 0 bucket 0 from layer 2 link <"shm", latency = 100, bandwidth = 1000000000>
+  coll.group @dp0_1 stage 0 bucket 1 from layer 1 link <"shm", latency = 100, bandwidth = 1000000000>
 }
 
 // -----
@@ -190,8 +190,8 @@ pipe.program @job of @net on @two schedule "1f1b"
     lane compute <"0F0 0B0 0F1 0B1.0 0B1.1 0UPDATE">
     lane load <"0LOAD0 0LOAD1">
     lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD1">
-  coll.group @dp0_0 role 0 bucket 0 from layer 3 link <"shm", latency = 100, bandwidth = 1000000000>
-  coll.group @dp0_1 role 0 bucket 1 from layer 0 link <"shm", latency = 100, bandwidth = 1000000000>
+  coll.group @dp0_0 stage 0 bucket 0 from layer 3 link <"shm", latency = 100, bandwidth = 1000000000>
+  coll.group @dp0_1 stage 0 bucket 1 from layer 0 link <"shm", latency = 100, bandwidth = 1000000000>
 }
 
 // -----
@@ -229,6 +229,6 @@ pipe.program @job of @net on @two schedule "1f1b"
     lane compute <"0F0 0B0 0F1 0B1.1 0B1.0 0UPDATE">
     lane load <"0LOAD0 0LOAD1">
     lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD1">
-  coll.group @dp0_0 role 0 bucket 0 from layer 2 link <"shm", latency = 100, bandwidth = 1000000000>
-  coll.group @dp0_1 role 0 bucket 1 from layer 0 link <"shm", latency = 100, bandwidth = 1000000000>
+  coll.group @dp0_0 stage 0 bucket 0 from layer 2 link <"shm", latency = 100, bandwidth = 1000000000>
+  coll.group @dp0_1 stage 0 bucket 1 from layer 0 link <"shm", latency = 100, bandwidth = 1000000000>
 }

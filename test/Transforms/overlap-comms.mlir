@@ -13,14 +13,14 @@
 // CHECK-NEXT: lane compute <"0F0 0B0 0F1 0B1.0 0B1.1 0UPDATE">
 // CHECK-NEXT: lane load <"0LOAD0 0LOAD1">
 // CHECK-NEXT: lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD1">
-// CHECK-NEXT: coll.group @dp0_0 role 0 bucket 0 from layer 1 link <"shm", latency = 100, bandwidth = 1000000000>
-// CHECK-NEXT: coll.group @dp0_1 role 0 bucket 1 from layer 0 link <"shm", {{.*}}>
+// CHECK-NEXT: coll.group @dp0_0 stage 0 bucket 0 from layer 1 link <"shm", latency = 100, bandwidth = 1000000000>
+// CHECK-NEXT: coll.group @dp0_1 stage 0 bucket 1 from layer 0 link <"shm", {{.*}}>
 
 // THREE: lane compute <"0F0 0B0 0F1 0B1.0 0B1.1 0B1.2 0UPDATE">
 // THREE: lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD1 0REDUCE_GRAD2">
-// THREE-NEXT: coll.group @dp0_0 role 0 bucket 0 from layer 2
-// THREE-NEXT: coll.group @dp0_1 role 0 bucket 1 from layer 1
-// THREE-NEXT: coll.group @dp0_2 role 0 bucket 2 from layer 0
+// THREE-NEXT: coll.group @dp0_0 stage 0 bucket 0 from layer 2
+// THREE-NEXT: coll.group @dp0_1 stage 0 bucket 1 from layer 1
+// THREE-NEXT: coll.group @dp0_2 stage 0 bucket 2 from layer 0
 
 // LANES: lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD2">
 // LANES-NEXT: lane reduce <"0REDUCE_GRAD1">
@@ -28,7 +28,7 @@
 // One bucket, asked for or because latency is all there is.
 // WHOLE: lane compute <"0F0 0B0 0F1 0B1 0UPDATE">
 // WHOLE: lane reduce <"0REDUCE_GRAD">
-// WHOLE-NEXT: coll.group @dp0 role 0 link
+// WHOLE-NEXT: coll.group @dp0 stage 0 link
 
 model.graph @net(%x: tensor<8xf32> <"x">, %y: tensor<i32> <"y", classes = 8>)
     training <global_batch = 8, micro_batches = 2> data synthetic

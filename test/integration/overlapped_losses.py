@@ -29,7 +29,7 @@ def main():
             text = takt.run("taktc", model, cluster, *shape,
                             "--bucket-size=16KB", f"--reduce-lanes={lanes}",
                             "--emit=comm", "-o", "-").stdout
-            buckets = len(re.findall(r"coll\.group @\S+ role \d+ bucket", text))
+            buckets = len(re.findall(r"coll\.group @\S+ stage \d+ bucket", text))
             expected = takt.train(plain, steps)
             losses = takt.train(plan, steps)
             equal = losses == expected

@@ -89,7 +89,8 @@ struct OverlapChoice {
   bool pays() const { return with < without; }
 };
 
-/// Decides for every stage that reduces and has one bucket, and cuts and orders
+/// Decides for every stage that has one bucket and reduces it when its role has
+/// no calls left (others of the role reduce behind those), and cuts and orders
 /// its lanes where that makes the simulated step shorter. The problem must pass
 /// `check()` and does afterwards; its step never becomes longer.
 OverlapChoice chooseOverlap(LoweringProblem &problem,

@@ -16,6 +16,9 @@
 // of its own), m micro-batches, a_s the all-reduce of the stage's gradients plus
 // its optimizer step (nothing of it hidden).
 //
+// Where a schedule puts several stages on a rank (`rankOfStage`), their t_s add
+// up in the maximum, as do their a_s; a boundary within a rank costs nothing.
+//
 //===----------------------------------------------------------------------===//
 #pragma once
 
@@ -85,6 +88,13 @@ struct PartitionProblem {
   std::optional<int64_t> replicas; ///< same number for every stage
   std::vector<SegmentPair> apart;
   std::vector<StagePin> pins;
+  /// Rank of each stage where ranks hold several; `stages` is then their
+  /// number. Ranks count from 0 by their first stages; all have the same
+  /// replicas. Empty: stage s is rank s.
+  std::vector<int32_t> rankOfStage;
+  /// Micro-batches that each stage holds, in place of `inFlight`; as many as
+  /// `rankOfStage`.
+  std::vector<int64_t> heldByStage;
   bool useAllDevices = false; ///< the replicas must add up to the device count
 
   /// First fault in the problem, or nothing.
@@ -99,7 +109,7 @@ struct StageChoice {
   Nanos time = 0;       ///< t_s
   Nanos transfer = 0;   ///< c_b of the boundary after this stage
   Nanos allReduce = 0;  ///< a_s, with the update
-  Bytes memory = 0;     ///< peak of one device
+  Bytes memory = 0;     ///< peak of one device, or this stage's part of it
   int64_t inFlight = 0; ///< micro-batches held
 };
 
@@ -133,12 +143,21 @@ struct PartitionResult {
 Bytes stageMemory(const PartitionProblem &problem, int64_t begin, int64_t end,
                   int64_t option, int64_t inFlight);
 
+/// Ranks that a placement names.
+int64_t numRanks(const PartitionProblem &problem);
+
+/// Peak bytes of one device of every rank of an evaluated assignment. Stages
+/// that share a device add up, but for their workspaces: one call runs at a time.
+std::vector<Bytes> rankMemory(const PartitionProblem &problem,
+                              const Partition &partition);
+
 /// Fills the derived fields of every stage and the objective.
 void evaluate(const PartitionProblem &problem, Partition &partition);
 
 /// Exact solver, with a heuristic first and a bound always; `workLimit` bounds
 /// the transitions looked at (then the answer is the best so far and the bound
-/// is still proven).
+/// is still proven). With a placement the search is a branch and bound behind a
+/// local search.
 PartitionResult solvePartition(const PartitionProblem &problem,
                                int64_t workLimit = int64_t(4) << 30);
 

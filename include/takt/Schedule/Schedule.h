@@ -79,7 +79,15 @@ std::optional<ScheduleFault> findFault(const ScheduleProblem &problem,
 std::optional<std::string> verify(const ScheduleProblem &problem,
                                   const Schedule &schedule);
 
-/// Most micro-batches whose forward has begun and whose backward has not ended.
+/// Most micro-batches whose forward has begun and whose backward has not ended;
+/// of several stages together.
 int32_t peakInFlight(const std::vector<Action> &actions);
+
+/// The same of each stage alone.
+std::vector<int32_t> heldByStage(const Schedule &schedule, int32_t stages);
+
+/// Puts the roles of a valid schedule in the order of their first stages.
+/// Returns the role of each stage.
+std::vector<int32_t> sortRoles(Schedule &schedule, int32_t stages);
 
 } // namespace takt

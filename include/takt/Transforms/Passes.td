@@ -56,7 +56,9 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
 
     Solves stage assignment on the chain of segments exactly, with stage
     replicas and per-stage memory (objective and method: `takt/Partition`), or
-    chooses replicas for the cuts that the options give. Writes the answer as
+    chooses replicas for the cuts that the options give. With `ranks` several
+    stages share the devices of a rank; the answer then is a search's, with a
+    proven bound. Writes the answer as
     one `pipe.program`: stages with layers, replicas, devices, predicted times
     and memory, with the objective and its proven lower bound.
 
@@ -64,11 +66,12 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     constraint solver's proof is reduced to a minimal set of them that clash.
 
     Afterwards the stages cover the layers once and in order, and no device is
-    used twice. The graph and the cluster stay as they are.
+    used twice but by the stages of its rank. The graph and the cluster stay as they are.
 
     Reports: missing costs; options that contradict each other; unlike nodes;
     a constraint on a layer that is not there; no assignment that fits, with what
-    clashes and the cheapest ways out as notes, for constraints at their places. In the last case the module gets the attribute `takt.infeasible`, or
+    clashes and the cheapest ways out as notes, for constraints at their places. In
+    the last case the module gets the attribute `takt.infeasible`, or
     `takt.limit_reached` when the work limit ended the search without an answer;
     each holds the reason.
   }];
@@ -85,6 +88,11 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     Option<"schedulePolicy", "schedule-policy", "std::string",
            /*default=*/"\"1f1b\"",
            "Micro-batches in flight that memory must hold: 1f1b or gpipe">,
+    ListOption<"ranks", "ranks", "int64_t",
+               "Rank of every stage, counted by their first stages, where ranks "
+               "hold several (comma-separated)">,
+    ListOption<"held", "held", "int64_t",
+               "Micro-batches that every stage holds; needed with ranks">,
     Option<"workLimit", "work-limit", "int64_t",
            /*default=*/"int64_t(4) << 30",
            "Transitions looked at before the best answer so far is taken">,
@@ -106,8 +114,9 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
     method and work). With `file` it takes the compute actions of a schedule file
     instead; communication that the file has is checked, the next pass inserts
     its own. Checks the lists with the independent verifier, and writes one
-    `pipe.role` for each
-    stage with its list of compute actions (`0F0 0F1 0B0 ...`).
+    `pipe.role` for each list: its stages and their compute actions in order
+    (`0F0 0F1 0B0 ...`). A list with several stages needs stages that share
+    devices.
 
     Afterwards every micro-batch passes every stage forward once and backward
     once, and the lists can run to the end. Stages and costs stay as they are.
@@ -115,7 +124,7 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
     Reports: no stages; a schedule that is there already; an unknown name, with
     the known ones; a list that the verifier refuses, with the action that
     breaks the rule; a list that holds more micro-batches at once than the
-    memory of a stage was computed for.
+    memory of a stage was computed for, or whose stages have not the same devices.
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"\"1f1b\"",
@@ -134,16 +143,17 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
 def InsertCommsPass : Pass<"takt-insert-comms", "::mlir::ModuleOp"> {
   let summary = "Add loads, transfers, reductions and updates to the schedule";
   let description = [{
-    Needs one role for each stage (`takt-schedule`) and no lanes yet.
+    Needs roles (`takt-schedule`) and no lanes yet.
 
     Adds what the compute actions need to run: loads of inputs, activations and
-    gradients between neighbouring stages, the all-reduce of replicated stages,
-    the sums of parameters used on several stages, the optimizer step. Declares
+    gradients between neighbouring stages of different roles, the all-reduce of
+    replicated stages, the sums of parameters used on several stages, the
+    optimizer step. Declares
     the channels and groups they use as `coll` ops and gives each role one list
     of actions for each lane.
 
     Afterwards every receive has one send of the same size in the same order on
-    its channel, and every role ends with its update.
+    its channel, and every role ends with its updates.
 
     Reports: no schedule; communication that is there already; layers without
     costs for a stage's number of replicas.
@@ -157,7 +167,7 @@ def OverlapCommsPass : Pass<"takt-overlap-comms", "::mlir::ModuleOp"> {
   let description = [{
     Needs communication (`takt-insert-comms`).
 
-    For every replicated stage: divides its gradients into buckets of layers,
+    For every replicated stage that ends the compute of its role: divides its gradients into buckets of layers,
     cuts its last backward into pieces that end where buckets do, and chooses
     lane and order of the all-reduces against the pieces and the update
     (`takt/Overlap`: list scheduling with a bound, improved or proven by Z3 up to

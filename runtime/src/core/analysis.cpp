@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "takt-rt/core/analysis.h"
 
+#include "channel_stage.h"
 #include "step_graph.h"
 #include "takt-rt/core/error.h"
 
@@ -53,9 +54,9 @@ private:
     return run.records[recordOf[graph.index(node)]];
   }
   static Node nodeOf(const Record &r) { return {r.rank, r.lane, r.instr}; }
-  int32_t stageOf(uint16_t role) const {
-    const Role &r = plan.roles[role];
-    return r.stages.empty() ? -1 : r.stages.front();
+  int32_t stageAt(const Channel &channel, bool sending) const {
+    const Role &r = plan.roles[sending ? channel.srcRole : channel.dstRole];
+    return r.stages.empty() ? -1 : stageAtEnd(r, channel, sending);
   }
 
   const Plan &plan;
@@ -205,7 +206,7 @@ void Analyzer::splitGap(const Node &call, Nanos from, Nanos until, bool first) {
   case InstrKind::Send:
     // The call overwrites what is being sent.
     return splitMove(IdleCause::SlotCredit,
-                     stageOf(plan.channels[code.target].dstRole), need, from,
+                     stageAt(plan.channels[code.target], false), need, from,
                      until);
   case InstrKind::Recv: {
     const Channel &channel = plan.channels[code.target];
@@ -215,7 +216,7 @@ void Analyzer::splitGap(const Node &call, Nanos from, Nanos until, bool first) {
                                                 : IdleCause::Tie;
     if (first)
       return splitMove(IdleCause::StartUp, -1, need, from, until);
-    return splitMove(cause, stageOf(channel.srcRole), need, from, until);
+    return splitMove(cause, stageAt(channel, true), need, from, until);
   }
   }
 }

@@ -206,6 +206,15 @@ std::vector<Bytes> sizesOf(const Kernel &kernel) {
 
 std::vector<Bytes> operandBytes(const Kernel &kernel) {
   Arity arity = arityOf(kernel.kind);
+  if (kernel.kind == KernelKind::Profiled && !kernel.dims.empty()) {
+    requireCount(kernel, "dims", kernel.dims.size(), 1);
+    requireCount(kernel, "scalars", kernel.scalars.size(), 0);
+    if (kernel.dims[0] < 0 ||
+        kernel.dims[0] > static_cast<int64_t>(kernel.operands.size()))
+      throw Error(fmt::format("kernel 'profiled' reads {} of {} operands",
+                              kernel.dims[0], kernel.operands.size()));
+    return std::vector<Bytes>(kernel.operands.size(), 0);
+  }
   requireCount(kernel, "dims", kernel.dims.size(), arity.dims);
   requireCount(kernel, "scalars", kernel.scalars.size(), arity.scalars);
   checkNumbers(kernel);

@@ -162,6 +162,26 @@ static std::string callText(const Procedure &procedure, int32_t microBatch) {
   return microBatch < 0 ? text : text + std::to_string(microBatch);
 }
 
+/// Numbers in the name of a channel or group, in their order: of "tie0_2_5" 0,
+/// 2 and 5.
+static std::vector<int32_t> numbersIn(const std::string &name) {
+  std::vector<int32_t> numbers;
+  const char *at = name.data(), *end = at + name.size();
+  while (at != end) {
+    int32_t number = 0;
+    auto [next, error] = std::from_chars(at, end, number);
+    if (error == std::errc() && number >= 0)
+      numbers.push_back(number);
+    at = next == at ? at + 1 : next;
+  }
+  return numbers;
+}
+
+static bool hasStage(const Role &role, int32_t stage) {
+  return std::find(role.stages.begin(), role.stages.end(), stage) !=
+         role.stages.end();
+}
+
 /// A tie's number is the digits in its channel's name ("tie0.1-2"); a channel
 /// without any counts by its index.
 static std::string tieNumber(const Channel &channel, uint16_t index) {
@@ -172,15 +192,17 @@ static std::string tieNumber(const Channel &channel, uint16_t index) {
 }
 
 int32_t stageAtEnd(const Role &role, const Channel &channel, bool sending) {
-  auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
-  auto digits = std::find_if(channel.name.begin(), channel.name.end(), isDigit);
-  if (role.stages.size() < 2 || channel.name.end() - digits > 8 ||
-      digits == channel.name.end() ||
-      !std::all_of(digits, channel.name.end(), isDigit))
+  if (role.stages.size() < 2)
     return firstStage(role);
-  int32_t boundary = std::stoi(std::string(digits, channel.name.end()));
-  bool lower = (channel.kind == ChannelKind::Activation) == sending;
-  return boundary + (lower ? 0 : 1);
+  std::vector<int32_t> numbers = numbersIn(channel.name);
+  int32_t stage = -1;
+  if (channel.kind == ChannelKind::Tie && numbers.size() == 3) {
+    stage = numbers[sending ? 1 : 2];
+  } else if (channel.kind != ChannelKind::Tie && numbers.size() == 1) {
+    bool lower = (channel.kind == ChannelKind::Activation) == sending;
+    stage = numbers[0] + (lower ? 0 : 1);
+  }
+  return hasStage(role, stage) ? stage : firstStage(role);
 }
 
 static std::string transferText(const Plan &plan, const Role &role,
@@ -188,19 +210,27 @@ static std::string transferText(const Plan &plan, const Role &role,
   const Channel &channel = plan.channels[instr.target];
   bool sending = instr.kind == InstrKind::Send;
   const char *verb = sending ? "SEND" : "RECV";
-  int32_t stage = firstStage(role);
+  int32_t stage = stageAtEnd(role, channel, sending);
   if (channel.kind == ChannelKind::Tie) {
     const Role &peer = plan.roles[sending ? channel.dstRole : channel.srcRole];
     return fmt::format("{}TIE_{}{}_{}", stage, verb,
-                       tieNumber(channel, instr.target), firstStage(peer));
+                       tieNumber(channel, instr.target),
+                       stageAtEnd(peer, channel, !sending));
   }
   char what = channel.kind == ChannelKind::Activation ? 'F' : 'B';
-  return fmt::format("{}{}_{}{}", stageAtEnd(role, channel, sending), verb,
-                     what, instr.microBatch);
+  return fmt::format("{}{}_{}{}", stage, verb, what, instr.microBatch);
 }
 
-/// Buckets count by their group's place among those of the role.
-static std::string reduceText(const Role &role, const Instr &instr) {
+/// Buckets count by their group's place among those of the role. A role of
+/// several stages knows stage and bucket from the name: "dp3", or "dp3_1".
+static std::string reduceText(const Plan &plan, const Role &role,
+                              const Instr &instr) {
+  std::vector<int32_t> numbers;
+  if (role.stages.size() > 1)
+    numbers = numbersIn(plan.groups[instr.target].name);
+  if (!numbers.empty() && hasStage(role, numbers[0]))
+    return fmt::format("{}REDUCE_GRAD{}", numbers[0],
+                       numbers.size() > 1 ? std::to_string(numbers[1]) : "");
   std::string text = fmt::format("{}REDUCE_GRAD", firstStage(role));
   const Endpoint *end = findEndpoint(role.groups, instr.target);
   if (role.groups.size() < 2 || !end)
@@ -218,7 +248,7 @@ std::string actionText(const Plan &plan, const Role &role, const Instr &instr) {
   case InstrKind::Recv:
     return transferText(plan, role, instr);
   case InstrKind::AllReduce:
-    return reduceText(role, instr);
+    return reduceText(plan, role, instr);
   }
   return "?";
 }

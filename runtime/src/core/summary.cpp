@@ -42,13 +42,15 @@ static StageSummary summarizeRole(const Plan &plan, const Role &role) {
   stage.replicas = role.replicas;
   stage.devices = role.devices;
   // Pieces are one more call of their kind; alone they are the whole of it.
-  auto isWhole = [&](Phase phase) {
-    return std::any_of(
-        role.procedures.begin(), role.procedures.end(),
-        [&](const Procedure &p) { return p.phase == phase && pieceOf(p) < 0; });
+  auto isWhole = [&](const Procedure &piece) {
+    return std::any_of(role.procedures.begin(), role.procedures.end(),
+                       [&](const Procedure &p) {
+                         return p.phase == piece.phase &&
+                                p.stage == piece.stage && pieceOf(p) < 0;
+                       });
   };
   for (const Procedure &procedure : role.procedures) {
-    if (pieceOf(procedure) >= 0 && isWhole(procedure.phase))
+    if (pieceOf(procedure) >= 0 && isWhole(procedure))
       continue;
     if (procedure.phase == Phase::Forward)
       stage.forward += procedure.cost;

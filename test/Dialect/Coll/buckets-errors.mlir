@@ -32,10 +32,10 @@ pipe.program @job of @net on @two schedule "1f1b"
     lane compute <"0F0 0B0 0F1 0B1.0 0B1.1 0UPDATE">
     lane load <"0LOAD0 0LOAD1">
     lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD1">
-  coll.group @dp0_0 role 0 bucket 0 from layer 2 link <"shm", latency = 100, bandwidth = 1000000000>
-  coll.group @dp0_1 role 0 bucket 1 from layer 1 link <"shm", latency = 100, bandwidth = 1000000000>
-// expected-error@+1 {{'coll.group' op is of gradient bucket 2, which role 0 does not reduce}}
-  coll.group @dp0_2 role 0 bucket 2 from layer 0 link <"shm", latency = 100, bandwidth = 1000000000>
+  coll.group @dp0_0 stage 0 bucket 0 from layer 2 link <"shm", latency = 100, bandwidth = 1000000000>
+  coll.group @dp0_1 stage 0 bucket 1 from layer 1 link <"shm", latency = 100, bandwidth = 1000000000>
+// expected-error@+1 {{'coll.group' op is of gradient bucket 2, which stage 0 does not reduce}}
+  coll.group @dp0_2 stage 0 bucket 2 from layer 0 link <"shm", latency = 100, bandwidth = 1000000000>
 }
 
 // -----
@@ -72,8 +72,8 @@ pipe.program @job of @net on @two schedule "1f1b"
     lane compute <"0F0 0B0 0F1 0B1 0UPDATE">
     lane load <"0LOAD0 0LOAD1">
     lane reduce <"0REDUCE_GRAD">
-// expected-error@+1 {{'coll.group' op is of gradient bucket 0, which role 0 does not reduce}}
-  coll.group @dp0_0 role 0 bucket 0 from layer 0 link <"shm", latency = 100, bandwidth = 1000000000>
+// expected-error@+1 {{'coll.group' op is of gradient bucket 0, which stage 0 does not reduce}}
+  coll.group @dp0_0 stage 0 bucket 0 from layer 0 link <"shm", latency = 100, bandwidth = 1000000000>
 }
 
 // -----
@@ -110,8 +110,8 @@ pipe.program @job of @net on @two schedule "1f1b"
     lane compute <"0F0 0B0 0F1 0B1.0 0B1.1 0UPDATE">
     lane load <"0LOAD0 0LOAD1">
     lane reduce <"0REDUCE_GRAD0 0REDUCE_GRAD1">
-// expected-error@+1 {{'coll.group' op is of the whole gradients of role 0, which reduces them in buckets}}
-  coll.group @dp0 role 0 link <"shm", latency = 100, bandwidth = 1000000000>
+// expected-error@+1 {{'coll.group' op is of the whole gradients of stage 0, which reduces them in buckets}}
+  coll.group @dp0 stage 0 link <"shm", latency = 100, bandwidth = 1000000000>
 }
 
 // -----
@@ -178,7 +178,7 @@ pipe.program @job of @net on @two schedule "1f1b"
   pipe.stage 0 layers [0, 4) "fc0" to "loss" segments [0, 4)
     replicas 2 devices [0, 1] memory_bytes 0 in_flight 1
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
-// expected-error@+1 {{'pipe.role' op 0 has two lanes 'reduce'}}
+// expected-error@+1 {{'pipe.role' op 0 has three lanes 'reduce'}}
   pipe.role 0 stages [0] actions <"0F0 0B0 0F1 0B1">
     lane compute <"0F0 0B0 0F1 0B1.0 0B1.1 0UPDATE">
     lane load <"0LOAD0 0LOAD1">

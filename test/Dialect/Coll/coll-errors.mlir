@@ -1,7 +1,7 @@
 // RUN: takt-opt %s -split-input-file -verify-diagnostics
 
 // expected-error@+1 {{expects parent op 'pipe.program'}}
-coll.group @dp0 role 0 link <"shm", latency = 1000, bandwidth = 5000000000>
+coll.group @dp0 stage 0 link <"shm", latency = 1000, bandwidth = 5000000000>
 
 // -----
 
@@ -24,7 +24,7 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane recv_act <"1RECV_F0 1RECV_F1">
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{carries activations from role 0 to role 0, expected 1}}
+  // expected-error@+1 {{carries activations from stage 0 to stage 0, expected 1}}
   coll.channel @c activation from 0 to 0 bytes 1 link <"shm", latency = 1000, bandwidth = 5000000000>
 }
 
@@ -49,7 +49,7 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane recv_act <"1RECV_F0 1RECV_F1">
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{carries gradients from role 0 to role 1, expected -1}}
+  // expected-error@+1 {{carries gradients from stage 0 to stage 1, expected -1}}
   coll.channel @c gradient from 0 to 1 bytes 1 link <"shm", latency = 1000, bandwidth = 5000000000>
 }
 
@@ -99,7 +99,7 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane recv_act <"1RECV_F0 1RECV_F1">
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{names role 2, which the program does not have}}
+  // expected-error@+1 {{names stage 2, which no role of the program has}}
   coll.channel @c activation from 1 to 2 bytes 1 link <"shm", latency = 1000, bandwidth = 5000000000>
 }
 
@@ -124,7 +124,7 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane recv_act <"1RECV_F0 1RECV_F1">
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{names role 7, which the program does not have}}
+  // expected-error@+1 {{names stage 7, which no role of the program has}}
   coll.channel @c activation from 7 to 8 bytes 1 link <"shm", latency = 1000, bandwidth = 5000000000>
 }
 
@@ -149,7 +149,7 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane recv_act <"1RECV_F0 1RECV_F1">
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{has 1 sends on role 0 and 2 receives on role 1}}
+  // expected-error@+1 {{has 1 sends of stage 0 and 2 receives of stage 1}}
   coll.channel @c activation from 0 to 1 bytes 1 link <"shm", latency = 1000, bandwidth = 5000000000>
 }
 
@@ -173,7 +173,7 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane compute <"1F0 1B0 1F1 1B1 1TIE_SUM0 1UPDATE">
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{has 2 sends on role 0 and 0 receives on role 1}}
+  // expected-error@+1 {{has 2 sends of stage 0 and 0 receives of stage 1}}
   coll.channel @c activation from 0 to 1 bytes 1 link <"shm", latency = 1000, bandwidth = 5000000000>
 }
 
@@ -198,7 +198,7 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane recv_act <"1RECV_F0 1RECV_F1">
     lane send_grad <"1SEND_B1 1SEND_B0">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{carries micro-batch 1 as message 0, role 0 expects micro-batch 0}}
+  // expected-error@+1 {{carries micro-batch 1 as message 0, stage 0 expects micro-batch 0}}
   coll.channel @c gradient from 1 to 0 bytes 1 link <"shm", latency = 1000, bandwidth = 5000000000>
 }
 
@@ -248,8 +248,8 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane recv_act <"1RECV_F0 1RECV_F1">
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{names role 3, which the program does not have}}
-  coll.group @g role 3 link <"shm", latency = 1000, bandwidth = 5000000000>
+  // expected-error@+1 {{names stage 3, which no role of the program has}}
+  coll.group @g stage 3 link <"shm", latency = 1000, bandwidth = 5000000000>
 }
 
 // -----
@@ -273,8 +273,8 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane recv_act <"1RECV_F0 1RECV_F1">
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{groups the replicas of role 1, which has only one}}
-  coll.group @g role 1 link <"shm", latency = 1000, bandwidth = 5000000000>
+  // expected-error@+1 {{groups the replicas of stage 1, which has only one}}
+  coll.group @g stage 1 link <"shm", latency = 1000, bandwidth = 5000000000>
 }
 
 // -----
@@ -297,8 +297,8 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane recv_act <"1RECV_F0 1RECV_F1">
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{belongs to role 0, which reduces nothing}}
-  coll.group @g role 0 link <"shm", latency = 1000, bandwidth = 5000000000>
+  // expected-error@+1 {{belongs to stage 0, which reduces nothing}}
+  coll.group @g stage 0 link <"shm", latency = 1000, bandwidth = 5000000000>
 }
 
 // -----
@@ -323,7 +323,7 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
   // expected-error@+1 {{latency of link class 'shm' must not be negative, got -1 ns}}
-  coll.group @g role 0 link <"shm", latency = -1, bandwidth = 1>
+  coll.group @g stage 0 link <"shm", latency = -1, bandwidth = 1>
 }
 
 // -----
@@ -347,7 +347,7 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane recv_act <"1RECV_F0 1RECV_F1">
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{ties 'w' on 1 stages and has a link}}
+  // expected-error@+1 {{ties 'w' on 1 role and has a link}}
   coll.tie @t param "w" stages [0] link <"shm", latency = 1000, bandwidth = 5000000000>
 }
 
@@ -397,7 +397,7 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane recv_act <"1RECV_F0 1RECV_F1">
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
-  // expected-error@+1 {{ties 'w' on 2 stages and has no link}}
+  // expected-error@+1 {{ties 'w' on 2 roles and has no link}}
   coll.tie @t param "w" stages [0, 1]
 }
 
@@ -523,7 +523,7 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane send_grad <"1SEND_B0 1SEND_B1">
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
   // expected-note@+1 {{see existing symbol definition here}}
-  coll.group @c role 0 link <"shm", latency = 1000, bandwidth = 5000000000>
+  coll.group @c stage 0 link <"shm", latency = 1000, bandwidth = 5000000000>
   // expected-error@+1 {{redefinition of symbol named 'c'}}
   coll.tie @c param "w" stages [0, 1] link <"shm", latency = 1000, bandwidth = 5000000000>
 }

@@ -39,13 +39,13 @@ pipe.program @job of @net on @host schedule "1f1b"
     lane tie <"1TIE_RECV0_0 1TIE_SEND0_0">
   // CHECK: coll.channel @act0 activation from 0 to 1 bytes 256 link <"shm", latency = 1000, bandwidth = 5000000000>
   // CHECK-NEXT: coll.channel @grad0 gradient from 1 to 0 bytes 256 link <"shm", latency = 1000, bandwidth = 5000000000>
-  // CHECK-NEXT: coll.group @dp0 role 0 link <"shm", latency = 1000, bandwidth = 5000000000>
+  // CHECK-NEXT: coll.group @dp0 stage 0 link <"shm", latency = 1000, bandwidth = 5000000000>
   // CHECK-NEXT: coll.tie @tie0 param "w" stages [0, 1] link <"shm", latency = 1000, bandwidth = 5000000000>
   coll.channel @act0 activation from 0 to 1 bytes 256
     link <"shm", latency = 1000, bandwidth = 5000000000>
   coll.channel @grad0 gradient from 1 to 0 bytes 256
     link <"shm", latency = 1000, bandwidth = 5000000000>
-  coll.group @dp0 role 0 link <"shm", latency = 1000, bandwidth = 5000000000>
+  coll.group @dp0 stage 0 link <"shm", latency = 1000, bandwidth = 5000000000>
   coll.tie @tie0 param "w" stages [0, 1]
     link <"shm", latency = 1000, bandwidth = 5000000000>
   // CHECK-NEXT: coll.tie @tie1 param "w" stages [1]

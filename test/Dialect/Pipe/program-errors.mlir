@@ -93,11 +93,11 @@ pipe.program @job of @net on @host schedule "1f1b"
 pipe.program @job of @net on @host schedule "1f1b"
     objective_ns 2 bound_ns 1 method "exact" {
   pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
-    replicas 1 devices [0] memory_bytes 0 in_flight 2
+    replicas 2 devices [0, 1] memory_bytes 0 in_flight 2
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
-  // expected-error@+1 {{1 runs on device 0, which stage 0 has already}}
+  // expected-error@+1 {{1 runs on device 1, which stage 0 has already; stages share all their devices or none}}
   pipe.stage 1 layers [1, 3) "head" to "loss" segments [1, 3)
-    replicas 1 devices [0] memory_bytes 0 in_flight 1
+    replicas 1 devices [1] memory_bytes 0 in_flight 1
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
 }
 
@@ -105,7 +105,7 @@ pipe.program @job of @net on @host schedule "1f1b"
 
 pipe.program @job of @net on @host schedule "1f1b"
     objective_ns 2 bound_ns 1 method "exact" {
-  // expected-error@+1 {{0 runs on device 2, which stage 0 has already}}
+  // expected-error@+1 {{0 runs on device 2, which stage 0 has already; stages share all their devices or none}}
   pipe.stage 0 layers [0, 3) "fc" to "loss" segments [0, 3)
     replicas 2 devices [2, 2] memory_bytes 0 in_flight 1
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
@@ -151,7 +151,7 @@ pipe.program @job of @net on @host schedule "1f1b"
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
   pipe.role 0 stages [0] actions <"">
   // expected-error@+1 {{1 names stage 0, which belongs to role 0}}
-  pipe.role 1 stages [1, 0] actions <"">
+  pipe.role 1 stages [0, 1] actions <"">
 }
 
 // -----
@@ -390,4 +390,33 @@ pipe.program @job of @net on @host schedule "1f1b"
   pipe.stage 0 layers [0, 3) "fc" to "head" segments [0, 3)
     replicas 1 devices [0] memory_bytes 0 in_flight 1
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+}
+
+// -----
+
+pipe.program @job of @net on @host schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 1 devices [0] memory_bytes 0 in_flight 2
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  pipe.stage 1 layers [1, 3) "head" to "loss" segments [1, 3)
+    replicas 1 devices [1] memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  // expected-error@+1 {{0 has stages 0 and 1, which have different devices}}
+  pipe.role 0 stages [0, 1] actions <"">
+}
+
+// -----
+
+pipe.program @job of @net on @host schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 1 devices [0] memory_bytes 0 in_flight 2
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  // expected-error@+1 {{1 has the devices of stage 0, but another role}}
+  pipe.stage 1 layers [1, 3) "head" to "loss" segments [1, 3)
+    replicas 1 devices [0] memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  pipe.role 0 stages [0] actions <"">
+  pipe.role 1 stages [1] actions <"">
 }

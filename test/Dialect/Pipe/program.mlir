@@ -75,10 +75,10 @@ pipe.program @interleaved of @net on @host schedule "mine"
     replicas 1 devices [0] memory_bytes 0 in_flight 1
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
   pipe.stage 1 layers [1, 2) "head" to "head" segments [1, 2)
-    replicas 1 devices [1] memory_bytes 0 in_flight 1
+    replicas 1 devices [0] memory_bytes 0 in_flight 1
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
   pipe.stage 2 layers [2, 3) "loss" to "loss" segments [2, 3)
-    replicas 1 devices [2] memory_bytes 0 in_flight 1
+    replicas 1 devices [1] memory_bytes 0 in_flight 1
     forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
   pipe.role 0 stages [0, 1] actions <"0F0 1F0 1B0 0B0">
   pipe.role 1 stages [2] actions <"">

@@ -244,3 +244,49 @@ pipe.program @job of @net on @host schedule "1f1b"
   pipe.role 0 stages [0] actions <"">
     lane fast <"">
 }
+
+// -----
+
+pipe.program @job of @net on @host schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 1 devices [0] memory_bytes 0 in_flight 2
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  pipe.stage 1 layers [1, 3) "head" to "loss" segments [1, 3)
+    replicas 1 devices [0] memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  // expected-error@+1 {{0 names its stages out of order; they ascend}}
+  pipe.role 0 stages [1, 0] actions <"">
+}
+
+// -----
+
+pipe.program @job of @net on @host schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 1 devices [0] memory_bytes 0 in_flight 2
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  pipe.stage 1 layers [1, 3) "head" to "loss" segments [1, 3)
+    replicas 1 devices [0] memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  // expected-error@+1 {{0 has '0SEND_F0' and '1SEND_F0' on one lane; each stage has lanes of its own}}
+  pipe.role 0 stages [0, 1] actions <"">
+    lane send_act <"0SEND_F0 1SEND_F0">
+}
+
+// -----
+
+pipe.program @job of @net on @host schedule "1f1b"
+    objective_ns 2 bound_ns 1 method "exact" {
+  pipe.stage 0 layers [0, 1) "fc" to "fc" segments [0, 1)
+    replicas 1 devices [0] memory_bytes 0 in_flight 2
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  pipe.stage 1 layers [1, 3) "head" to "loss" segments [1, 3)
+    replicas 1 devices [0] memory_bytes 0 in_flight 1
+    forward_ns 0 backward_ns 0 transfer_ns 0 all_reduce_ns 0
+  // expected-error@+1 {{0 has two lanes 'send_act' of stage 1}}
+  pipe.role 0 stages [0, 1] actions <"">
+    lane send_act <"0SEND_F0">
+    lane send_act <"1SEND_F0">
+    lane send_act <"1SEND_F1">
+}

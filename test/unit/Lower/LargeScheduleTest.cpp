@@ -9,52 +9,20 @@
 // the backward in two actions. `scripts/acceptance.sh 2` measures this program.
 //
 //===----------------------------------------------------------------------===//
+#include "TestModels.h"
+
 #include "takt/Lower/TimedPlan.h"
 
 #include "takt-rt/core/clock.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 using namespace takt;
-
-/// Stage c * ranks + r is chunk c of rank r; micro-batches go through the
-/// chunks of a rank in groups of `ranks` (Narayanan et al. 2021, arXiv
-/// 2104.04473).
-static Schedule interleaved(int32_t ranks, int32_t chunks, int32_t m) {
-  Schedule schedule{"interleaved", {}};
-  int32_t total = m * chunks, round = ranks * chunks;
-  for (int32_t rank = 0; rank < ranks; ++rank) {
-    std::vector<Action> actions;
-    auto add = [&](int32_t turn, bool forward) {
-      int32_t chunk = turn % round / ranks;
-      int32_t microBatch = turn / round * ranks + turn % ranks;
-      int32_t stage = (forward ? chunk : chunks - 1 - chunk) * ranks + rank;
-      if (forward)
-        return actions.push_back({stage, ActionKind::F, microBatch});
-      actions.push_back({stage, ActionKind::I, microBatch});
-      actions.push_back({stage, ActionKind::W, microBatch});
-    };
-    int32_t ahead = (ranks - rank - 1) * 2 + (chunks - 1) * ranks;
-    ahead = std::min(ahead, total);
-    for (int32_t turn = 0; turn < ahead; ++turn)
-      add(turn, true);
-    for (int32_t turn = ahead; turn < total; ++turn) {
-      add(turn, true);
-      add(turn - ahead, false);
-    }
-    for (int32_t turn = total - ahead; turn < total; ++turn)
-      add(turn, false);
-    schedule.roles.push_back(std::move(actions));
-  }
-  return schedule;
-}
 
 static TimedPlanProblem interleavedProblem(int32_t ranks, int32_t m) {
   TimedPlanProblem problem;
   problem.shape = {2 * ranks, m};
-  problem.schedule = interleaved(ranks, 2, m);
+  problem.schedule = test::interleaved(ranks, 2, m, /*split=*/true);
   problem.times = {{10, 10, 10, -1}};
   return problem;
 }

@@ -140,7 +140,7 @@ TEST(Lower, TiedSumTravelsUpAndBack) {
   ASSERT_EQ(problem.ties.size(), 1u);
   auto textOf = [&](size_t stage) {
     std::string text;
-    for (const LaneInput &lane : problem.stages[stage].lanes)
+    for (const LaneInput &lane : problem.roles[stage].lanes)
       if (lane.kind == rt::LaneKind::Tie)
         for (const CommAction &action : lane.actions)
           text += toText(action) + " ";
@@ -162,29 +162,29 @@ TEST(Lower, LackingOrStrayActionsAreRefused) {
   LoweringProblem problem =
       makeProblem(makeGpt({}), {4}, 2, {1, 1}, "1f1b");
   LoweringProblem lacking = problem;
-  for (LaneInput &lane : lacking.stages[1].lanes)
+  for (LaneInput &lane : lacking.roles[1].lanes)
     if (lane.kind == rt::LaneKind::RecvAct)
       lane.actions.pop_back();
-  EXPECT_EQ(lacking.check(), "stage 1 lacks the action '1RECV_F1'");
+  EXPECT_EQ(lacking.check(), "role 1 lacks the action '1RECV_F1'");
 
   LoweringProblem doubled = problem;
-  for (LaneInput &lane : doubled.stages[0].lanes)
+  for (LaneInput &lane : doubled.roles[0].lanes)
     if (lane.kind == rt::LaneKind::SendAct)
       lane.actions.push_back(lane.actions.back());
   EXPECT_EQ(doubled.check(),
-            "stage 0 has actions that its schedule does not call for");
+            "role 0 has actions that its schedule does not call for");
 
   LoweringProblem uneven = problem;
-  uneven.stages[0].replicas = 3;
-  EXPECT_EQ(uneven.check(), "stage 0: 3 replicas do not divide a micro-batch "
+  uneven.roles[0].replicas = 3;
+  EXPECT_EQ(uneven.check(), "role 0: 3 replicas do not divide a micro-batch "
                             "of 4 samples");
 }
 
 TEST(CommText, RoundTrips) {
   LoweringProblem problem =
       makeProblem(makeGpt({}), {3, 6}, 3, {1, 2, 1}, "1f1b");
-  for (const StageInput &stage : problem.stages)
-    for (const LaneInput &lane : stage.lanes)
+  for (const RoleInput &role : problem.roles)
+    for (const LaneInput &lane : role.lanes)
       for (const CommAction &action : lane.actions)
         EXPECT_EQ(parseCommAction(toText(action)), action) << toText(action);
   for (const char *bad : {"", "F0", "0X1", "0SEND_F", "0SEND_F1x", "0LOAD-1",

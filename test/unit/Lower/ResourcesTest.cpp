@@ -45,7 +45,7 @@ LoweringProblem twoReplicasBehindOne() {
   problem.stages[0].times[0] = {1000, 0, 500, 300};
   problem.stages[1].times[0] = {2000, 4000, 0, 700};
   rt::Link link{"link", 0, 1e9};
-  problem.boundaryLinks[0] = problem.stages[1].groupLink = link;
+  problem.boundaryLinks[0] = problem.roles[1].groupLink = link;
   return problem;
 }
 

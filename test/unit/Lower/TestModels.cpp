@@ -10,8 +10,10 @@
 //===----------------------------------------------------------------------===//
 #include "TestModels.h"
 
+#include <algorithm>
 #include <cassert>
 #include <numeric>
+#include <set>
 
 using namespace takt;
 
@@ -107,14 +109,16 @@ Graph takt::test::makeGpt(const GptShape &shape) {
   return w.graph;
 }
 
-Graph takt::test::makeMlp(int layers, int64_t width) {
+Graph takt::test::makeMlp(int layers, int64_t width, bool shared) {
   Writer w;
   w.graph.name = "mlp";
   int32_t x = w.input("x", DType::Float32, {width});
   int32_t target = w.input("target", DType::Float32, {width});
   for (int i = 0; i < layers; ++i) {
     std::string n = std::to_string(i);
-    x = w.linear("fc" + n, x, width);
+    x = shared && i > 0
+            ? w.add(LayerKind::Linear, "fc" + n, {x}, {0, 1})
+            : w.linear("fc" + n, x, width);
     x = w.add(LayerKind::Relu, "act" + n, {x});
   }
   w.add(LayerKind::MeanSquaredError, "loss", {x, target});
@@ -142,9 +146,12 @@ LoweringProblem takt::test::makeProblem(Graph graph, std::vector<int64_t> cuts,
     StageInput stage;
     stage.layerBegin = begin;
     stage.layerEnd = begin = segments[cuts[s] - 1].end;
-    stage.replicas = replicas[s];
-    for (int32_t r = 0; r < stage.replicas; ++r)
-      stage.devices.push_back(device++);
+    RoleInput role;
+    role.stages = {int32_t(s)};
+    role.replicas = replicas[s];
+    for (int32_t r = 0; r < role.replicas; ++r)
+      role.devices.push_back(device++);
+    problem.roles.push_back(std::move(role));
     stage.times.resize(stage.layerEnd - stage.layerBegin);
     stage.times[0] = {1000, 1000, 1000, 0};
     ranges.push_back({stage.layerBegin, stage.layerEnd});
@@ -156,4 +163,99 @@ LoweringProblem takt::test::makeProblem(Graph graph, std::vector<int64_t> cuts,
   ScheduleProblem shape{int32_t(cuts.size()), microBatches};
   insertCommunication(problem, *generateSchedule(schedule, shape));
   return problem;
+}
+
+LoweringProblem takt::test::placeStages(LoweringProblem problem,
+                                        const Schedule &schedule) {
+  const std::vector<RoleInput> before = std::move(problem.roles);
+  problem.roles.clear();
+  problem.schedule = schedule.name;
+  int32_t device = 0;
+  for (const std::vector<Action> &actions : schedule.roles) {
+    std::set<int32_t> stages;
+    for (const Action &action : actions)
+      stages.insert(action.stage);
+    RoleInput role;
+    role.stages.assign(stages.begin(), stages.end());
+    role.replicas = before[*stages.begin()].replicas;
+    role.groupLink = before[*stages.begin()].groupLink;
+    for (int32_t r = 0; r < role.replicas; ++r)
+      role.devices.push_back(device++);
+    problem.roles.push_back(std::move(role));
+  }
+  insertCommunication(problem, schedule);
+  return problem;
+}
+
+Schedule takt::test::interleaved(int32_t ranks, int32_t chunks,
+                                 int32_t microBatches, bool split) {
+  Schedule schedule{"interleaved", {}};
+  int32_t total = microBatches * chunks, round = ranks * chunks;
+  for (int32_t rank = 0; rank < ranks; ++rank) {
+    std::vector<Action> actions;
+    auto add = [&](int32_t turn, bool forward) {
+      int32_t chunk = turn % round / ranks;
+      int32_t microBatch = turn / round * ranks + turn % ranks;
+      int32_t stage = (forward ? chunk : chunks - 1 - chunk) * ranks + rank;
+      if (forward)
+        return actions.push_back({stage, ActionKind::F, microBatch});
+      actions.push_back(
+          {stage, split ? ActionKind::I : ActionKind::B, microBatch});
+      if (split)
+        actions.push_back({stage, ActionKind::W, microBatch});
+    };
+    int32_t ahead = (ranks - rank - 1) * 2 + (chunks - 1) * ranks;
+    ahead = std::min(ahead, total);
+    for (int32_t turn = 0; turn < ahead; ++turn)
+      add(turn, true);
+    for (int32_t turn = ahead; turn < total; ++turn) {
+      add(turn, true);
+      add(turn - ahead, false);
+    }
+    for (int32_t turn = total - ahead; turn < total; ++turn)
+      add(turn, false);
+    schedule.roles.push_back(std::move(actions));
+  }
+  return schedule;
+}
+
+Schedule takt::test::vShaped(int32_t ranks, int32_t microBatches, bool split) {
+  Schedule schedule{"v", std::vector<std::vector<Action>>(ranks)};
+  const int32_t stages = 2 * ranks;
+  // Micro-batches done, and those of the turns before.
+  std::vector<int32_t> forward(stages), backward(stages), weight(stages);
+  const ActionKind back = split ? ActionKind::I : ActionKind::B;
+  for (bool moved = true; moved;) {
+    moved = false;
+    const std::vector<int32_t> f = forward, b = backward;
+    for (int32_t rank = 0; rank < ranks; ++rank) {
+      std::vector<Action> &own = schedule.roles[rank];
+      auto run = [&](int32_t s, ActionKind kind, int32_t &count) {
+        own.push_back({s, kind, count++});
+        moved = true;
+      };
+      auto mayForward = [&](int32_t s) {
+        const int32_t most = std::min(microBatches, backward[s] + stages - s);
+        return forward[s] < most && (s == 0 || f[s - 1] > forward[s]);
+      };
+      auto mayBackward = [&](int32_t s) {
+        return f[s] > backward[s] &&
+               (s + 1 == stages || b[s + 1] > backward[s]);
+      };
+      const int32_t low = rank, high = stages - 1 - rank;
+      if (mayBackward(low))
+        run(low, back, backward[low]);
+      else if (mayBackward(high))
+        run(high, back, backward[high]);
+      else if (mayForward(high))
+        run(high, ActionKind::F, forward[high]);
+      else if (mayForward(low))
+        run(low, ActionKind::F, forward[low]);
+      else if (split && weight[high] < backward[high])
+        run(high, ActionKind::W, weight[high]);
+      else if (split && weight[low] < backward[low])
+        run(low, ActionKind::W, weight[low]);
+    }
+  }
+  return schedule;
 }

@@ -24,8 +24,9 @@ struct GptShape {
 /// tok, pos, blocks of attention and MLP with residuals, lnf, head, loss.
 Graph makeGpt(const GptShape &shape);
 
-/// linear and ReLU pairs with a mean squared error.
-Graph makeMlp(int layers, int64_t width);
+/// linear and ReLU pairs with a mean squared error; `shared`: all with the
+/// parameters of the first.
+Graph makeMlp(int layers, int64_t width, bool shared = false);
 
 /// Cuts a graph before the given segments, `replicas` each, with unit costs
 /// (F = 1 and B = 2 microseconds a stage) and free links.
@@ -34,5 +35,19 @@ LoweringProblem makeProblem(Graph graph, std::vector<int64_t> cuts,
                             const std::vector<int32_t> &replicas,
                             const std::string &schedule,
                             int64_t microBatchSize = 4);
+
+/// The same with several stages a role: list r of the schedule is what role r
+/// does, with the replicas of its first stage.
+LoweringProblem placeStages(LoweringProblem problem, const Schedule &schedule);
+
+/// Interleaved 1F1B: stage s on rank s mod `ranks`, micro-batches through the
+/// chunks of a rank in groups of `ranks`, which divides `microBatches`
+/// (Narayanan et al. 2021, arXiv 2104.04473). `split`: I and W for B.
+Schedule interleaved(int32_t ranks, int32_t chunks, int32_t microBatches,
+                     bool split = false);
+
+/// Two stages a rank, s and 2 ranks - 1 - s, as soon as each can run: a rank
+/// prefers input gradients, then forwards of its later stage.
+Schedule vShaped(int32_t ranks, int32_t microBatches, bool split = false);
 
 } // namespace takt::test

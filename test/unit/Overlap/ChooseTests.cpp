@@ -61,11 +61,12 @@ LoweringProblem randomProblem(std::mt19937 &random) {
     nodes.cores = upTo(3) == 0 ? 2 : 0;
     problem.resources = {nodes};
   }
-  for (StageInput &stage : problem.stages) {
-    stage.groupLink = {"group", upTo(5000), double(1 + upTo(20)) * 1e8};
+  for (size_t s = 0; s < problem.stages.size(); ++s) {
+    rt::Link &groupLink = problem.roles[s].groupLink;
+    groupLink = {"group", upTo(5000), double(1 + upTo(20)) * 1e8};
     if (isShared && isOneClass)
-      stage.groupLink = link;
-    for (StageLayerTimes &t : stage.times)
+      groupLink = link;
+    for (StageLayerTimes &t : problem.stages[s].times)
       t = {upTo(9000), upTo(9000), upTo(9000), upTo(500)};
   }
   return problem;
@@ -112,7 +113,7 @@ TEST(ChooseOverlap, BucketsHideBehindTheLastBackward) {
   LoweringProblem problem = makeProblem(makeMlp(4, 64), {}, 2, {2}, "1f1b");
   for (StageLayerTimes &t : problem.stages[0].times)
     t = {1000, 1000, 1000, 0};
-  problem.stages[0].groupLink = {"link", 0, 16.64e9}; // 1 us a layer
+  problem.roles[0].groupLink = {"link", 0, 16.64e9}; // 1 us a layer
   LoweringProblem bucketed = problem;
   OverlapOptions options;
   options.bucketBytes = 1;
@@ -155,7 +156,7 @@ TEST(ChooseOverlap, BucketsHideBehindTheLastBackward) {
 
 TEST(ChooseOverlap, NothingIsCutWhereItDoesNotPay) {
   LoweringProblem slow = makeProblem(makeMlp(4, 64), {}, 2, {2}, "1f1b");
-  slow.stages[0].groupLink = {"link", 1000000, 0}; // latency alone
+  slow.roles[0].groupLink = {"link", 1000000, 0}; // latency alone
   for (StageLayerTimes &t : slow.stages[0].times)
     t = {1000, 1000, 1000, 0};
   LoweringProblem before = slow;
@@ -170,8 +171,9 @@ TEST(ChooseOverlap, NothingIsCutWhereItDoesNotPay) {
 TEST(ChooseOverlap, TiedSumsWaitForTheirOwnBuckets) {
   GptShape shape;
   LoweringProblem problem = makeProblem(makeGpt(shape), {4}, 2, {2, 2}, "1f1b");
-  for (StageInput &stage : problem.stages)
-    cutIntoBuckets(stage, formBuckets(problem.graph, stage, 1));
+  for (int32_t s = 0; s < 2; ++s)
+    cutIntoBuckets(problem, s,
+                   formBuckets(problem.graph, problem.stages[s], 1));
   rt::Plan plan = lowerChecked(problem);
   // On the last stage the head's gradient is in bucket 0: its sum does not wait
   // for the others. The update waits for all.
@@ -198,7 +200,7 @@ TEST(ChooseOverlap, TiedSumsWaitForTheirOwnBuckets) {
 
 TEST(ChooseOverlap, TheProofRefusesPiecesOutOfOrderAndBucketsTooEarly) {
   LoweringProblem problem = makeProblem(makeMlp(3, 8), {}, 2, {2}, "1f1b");
-  cutIntoBuckets(problem.stages[0], {4, 2, 0});
+  cutIntoBuckets(problem, 0, {4, 2, 0});
   rt::Plan plan = lowerChecked(problem);
   auto laneOf = [](rt::Plan &p, rt::LaneKind kind) -> rt::Lane & {
     for (rt::Lane &lane : p.roles[0].lanes)
@@ -233,7 +235,7 @@ TEST(ChooseOverlap, TheProofRefusesPiecesOutOfOrderAndBucketsTooEarly) {
 
 TEST(ChooseOverlap, WrongBucketsAndPiecesAreRefused) {
   LoweringProblem problem = makeProblem(makeMlp(2, 8), {}, 2, {2}, "1f1b");
-  cutIntoBuckets(problem.stages[0], {2, 0});
+  cutIntoBuckets(problem, 0, {2, 0});
   ASSERT_EQ(problem.check(), std::nullopt);
 
   LoweringProblem outside = problem;
@@ -248,20 +250,20 @@ TEST(ChooseOverlap, WrongBucketsAndPiecesAreRefused) {
   empty.stages[0].bucketBegins = {3, 0}; // ReLU and loss
   EXPECT_EQ(empty.check(), "stage 0: gradient bucket 0 is empty");
 
-  auto &compute = problem.stages[0].lanes[0].actions;
+  auto &compute = problem.roles[0].lanes[0].actions;
   LoweringProblem swapped = problem;
-  auto &swappedActions = swapped.stages[0].lanes[0].actions;
+  auto &swappedActions = swapped.roles[0].lanes[0].actions;
   std::swap(swappedActions[3], swappedActions[4]);
-  EXPECT_EQ(swapped.check(), "stage 0: '0B1.1' stands where piece 0 of an "
+  EXPECT_EQ(swapped.check(), "role 0: '0B1.1' stands where piece 0 of an "
                              "action is expected");
   LoweringProblem lacking = problem;
-  lacking.stages[0].lanes[0].actions.erase(
+  lacking.roles[0].lanes[0].actions.erase(
       compute.begin() - compute.begin() +
-      lacking.stages[0].lanes[0].actions.begin() + 4);
-  EXPECT_EQ(lacking.check(), "stage 0 lacks the action '0B1.1'");
+      lacking.roles[0].lanes[0].actions.begin() + 4);
+  EXPECT_EQ(lacking.check(), "role 0 lacks the action '0B1.1'");
   LoweringProblem one = problem;
-  one.stages[0].replicas = 1;
-  one.stages[0].devices = {0};
+  one.roles[0].replicas = 1;
+  one.roles[0].devices = {0};
   EXPECT_EQ(one.check(), "stage 0 has 2 gradient buckets and one replica, "
                          "which reduces nothing");
 }

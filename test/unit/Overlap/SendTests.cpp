@@ -32,8 +32,8 @@ TEST(ChooseOverlap, WhatOthersWaitForLeavesFirst) {
   problem.stages[1].times[0] = {2000, 4000, 0, 700};
   rt::Link link{"link", 0, 1e9};
   problem.boundaryLinks[0] = link;
-  for (StageInput &stage : problem.stages)
-    stage.groupLink = link;
+  for (RoleInput &role : problem.roles)
+    role.groupLink = link;
   rt::NodeResources node;
   node.devices = 4;
   node.portBytesPerSecond = 1e9;
@@ -52,7 +52,7 @@ TEST(ChooseOverlap, WhatOthersWaitForLeavesFirst) {
   EXPECT_EQ(choice.with, first + half + last);
   EXPECT_TRUE(choice.pays());
   std::string texts;
-  for (const LaneInput &lane : ordered.stages[1].lanes)
+  for (const LaneInput &lane : ordered.roles[1].lanes)
     if (lane.kind == rt::LaneKind::Reduce)
       for (const CommAction &action : lane.actions)
         texts += toText(action) + " ";
@@ -75,7 +75,7 @@ TEST(ChooseOverlap, ASendGoesWhereTheEndComesSoonest) {
     times = {};
   problem.stages[1].times[1].weightGrad = 10;       // fc1
   problem.stages[1].times[3].weightGrad = 10;       // fc2
-  problem.stages[1].groupLink = {"link", 0, 832e9}; // 16640 bytes in 20 ns
+  problem.roles[1].groupLink = {"link", 0, 832e9}; // 16640 bytes in 20 ns
   TailSend send;
   send.time = 5;
   auto place = [&](Nanos tail) {
@@ -98,10 +98,9 @@ TEST(ChooseOverlap, ASendGoesWhereTheEndComesSoonest) {
 
 TEST(ChooseOverlap, SendsAndBucketsTakeTurns) {
   LoweringProblem problem = makeProblem(makeMlp(4, 8), {1}, 2, {1, 2}, "1f1b");
-  StageInput &stage = problem.stages[1];
-  cutIntoBuckets(stage, {6, 4, 1});
+  cutIntoBuckets(problem, 1, {6, 4, 1});
   LoweringProblem plain = problem;
-  orderSend(stage, 1, 0, 1);
+  orderSend(problem.roles[1], 1, 0, 1);
   rt::Plan plan = lowerChecked(problem);
   const rt::Role &role = plan.roles[1];
   auto waitsOf = [&](rt::LaneKind kind, const std::string &text) {
@@ -124,30 +123,30 @@ TEST(ChooseOverlap, SendsAndBucketsTakeTurns) {
 
   auto faultOf = [&](auto change) {
     LoweringProblem wrong = plain;
-    change(wrong.stages[1]);
+    change(wrong.roles[1]);
     return wrong.check().value_or("");
   };
-  EXPECT_EQ(faultOf([](StageInput &s) { orderSend(s, 1, 2, 1); }),
+  EXPECT_EQ(faultOf([](RoleInput &s) { orderSend(s, 1, 2, 1); }),
             "stage 1: the last send waits for bucket 2, which comes after it");
-  EXPECT_EQ(faultOf([](StageInput &s) { orderSend(s, 0, 0, -1); }),
+  EXPECT_EQ(faultOf([](RoleInput &s) { orderSend(s, 0, 0, -1); }),
             "stage 1: '1WAIT_REDUCE_GRAD0' stands before '1SEND_B0', only the "
             "last send may wait for an all-reduce");
-  auto add = [](StageInput &s, rt::LaneKind kind, const char *text) {
+  auto add = [](RoleInput &s, rt::LaneKind kind, const char *text) {
     for (LaneInput &lane : s.lanes)
       if (lane.kind == kind)
         lane.actions.insert(lane.actions.begin(), *parseCommAction(text));
   };
-  EXPECT_EQ(faultOf([&](StageInput &s) {
+  EXPECT_EQ(faultOf([&](RoleInput &s) {
               add(s, rt::LaneKind::Reduce, "1WAIT_SEND_B7");
             }),
             "stage 1: '1WAIT_SEND_B7' names an action that the stage does not "
             "have");
-  EXPECT_EQ(faultOf([&](StageInput &s) {
+  EXPECT_EQ(faultOf([&](RoleInput &s) {
               add(s, rt::LaneKind::RecvAct, "1WAIT_SEND_B0");
             }),
             "stage 1: '1WAIT_SEND_B0' stands on a lane where nothing waits for "
             "that");
-  EXPECT_EQ(faultOf([&](StageInput &s) {
+  EXPECT_EQ(faultOf([&](RoleInput &s) {
               for (LaneInput &lane : s.lanes)
                 if (lane.kind == rt::LaneKind::Reduce)
                   lane.actions.push_back(*parseCommAction("1WAIT_SEND_B0"));

@@ -274,9 +274,12 @@ TEST_F(PipeBridge, LoweringReadsBackWhatWasInserted) {
   ASSERT_EQ(problem->stages.size(), 2u);
   const StageInput &stage = problem->stages[0];
   EXPECT_EQ(stage.layerEnd, 1);
-  EXPECT_EQ(stage.devices, (std::vector<int32_t>{0, 1}));
-  EXPECT_EQ(stage.capacity, 65536);
-  EXPECT_EQ(stage.groupLink.name, "shm");
+  ASSERT_EQ(problem->roles.size(), 2u);
+  const RoleInput &role = problem->roles[0];
+  EXPECT_EQ(role.stages, (std::vector<int32_t>{0}));
+  EXPECT_EQ(role.devices, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(role.capacity, 65536);
+  EXPECT_EQ(role.groupLink.name, "shm");
   // Times of the second replica option.
   ASSERT_EQ(stage.times.size(), 1u);
   EXPECT_EQ(stage.times[0].forward, 4);
@@ -289,12 +292,12 @@ TEST_F(PipeBridge, LoweringReadsBackWhatWasInserted) {
   EXPECT_EQ(problem->graph.params[problem->ties[0].param].name, "w");
   EXPECT_EQ(problem->tieLinks[0].latency, 9000);
   for (size_t s = 0; s < 2; ++s) {
-    ASSERT_EQ(problem->stages[s].lanes.size(), inserted.stages[s].lanes.size());
-    for (size_t l = 0; l < inserted.stages[s].lanes.size(); ++l) {
-      EXPECT_EQ(problem->stages[s].lanes[l].kind,
-                inserted.stages[s].lanes[l].kind);
-      EXPECT_EQ(problem->stages[s].lanes[l].actions,
-                inserted.stages[s].lanes[l].actions);
+    ASSERT_EQ(problem->roles[s].lanes.size(), inserted.roles[s].lanes.size());
+    for (size_t l = 0; l < inserted.roles[s].lanes.size(); ++l) {
+      EXPECT_EQ(problem->roles[s].lanes[l].kind,
+                inserted.roles[s].lanes[l].kind);
+      EXPECT_EQ(problem->roles[s].lanes[l].actions,
+                inserted.roles[s].lanes[l].actions);
     }
   }
   EXPECT_EQ(rt::checkStructure(lower(*problem)), std::vector<std::string>());
@@ -307,7 +310,7 @@ TEST_F(PipeBridge, LoweringNamesWhatIsMissing) {
 
   parse(std::string(kModel) + kProgram + "}\n");
   EXPECT_FALSE(coll::exportLowering(*module, error));
-  EXPECT_EQ(error, "0 roles for 2 stages; one a stage is needed");
+  EXPECT_EQ(error, "the program has no roles: there is no schedule");
 
   parse(std::string(kModel) + kProgram + kRoles + "}\n");
   EXPECT_FALSE(coll::exportLowering(*module, error));
@@ -328,7 +331,7 @@ TEST_F(PipeBridge, LoweringNamesChannelsGroupsAndTiesThatAreMissing) {
   insert();
   first<coll::GroupOp>().erase();
   EXPECT_FALSE(coll::exportLowering(*module, error));
-  EXPECT_EQ(error, "role 0 reduces gradients but has no group");
+  EXPECT_EQ(error, "stage 0 reduces gradients but has no group");
 
   insert();
   first<coll::TieOp>().setParam("u");

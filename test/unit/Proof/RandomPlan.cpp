@@ -14,6 +14,7 @@
 #include "../Lower/TestModels.h"
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -28,10 +29,12 @@ int pick(Random &random, int least, int most) {
 }
 
 /// Actions drawn one by one over all stages, each when its inputs are made, so
-/// that the lists can run together.
-Schedule randomSchedule(Random &random, int stages, int microBatches) {
+/// that the lists can run together; list r takes those of the stages on r.
+Schedule randomSchedule(Random &random, const std::vector<int> &roleOf,
+                        int microBatches) {
+  const int stages = int(roleOf.size());
   Schedule schedule{"random", {}};
-  schedule.roles.resize(stages);
+  schedule.roles.resize(1 + *std::max_element(roleOf.begin(), roleOf.end()));
   struct State {
     int forward = 0, backward = 0;
     std::vector<int> weights; ///< input gradient made, weight gradient open
@@ -58,7 +61,7 @@ Schedule randomSchedule(Random &random, int stages, int microBatches) {
       return schedule;
     auto [s, kind] = choices[random() % choices.size()];
     State &state = states[s];
-    std::vector<Action> &actions = schedule.roles[s];
+    std::vector<Action> &actions = schedule.roles[roleOf[s]];
     if (kind == 0) {
       actions.push_back({s, ActionKind::F, state.forward++});
     } else if (kind == 1) {
@@ -72,6 +75,26 @@ Schedule randomSchedule(Random &random, int stages, int microBatches) {
       state.weights.erase(state.weights.begin());
     }
   }
+}
+
+/// Each stage on a role of its own.
+std::vector<int> apart(int stages) {
+  std::vector<int> roleOf(stages);
+  std::iota(roleOf.begin(), roleOf.end(), 0);
+  return roleOf;
+}
+
+/// Stages on fewer roles at random, counted by their first stages.
+Schedule randomPlacement(Random &random, int stages, int microBatches) {
+  const int roles = pick(random, 1, stages - 1);
+  std::vector<int> numbers(roles, -1), roleOf;
+  int next = 0;
+  for (int s = 0; s < stages; ++s) {
+    int &number = numbers[pick(random, 0, roles - 1)];
+    number = number < 0 ? next++ : number;
+    roleOf.push_back(number);
+  }
+  return randomSchedule(random, roleOf, microBatches);
 }
 
 } // namespace
@@ -104,13 +127,20 @@ rt::Plan randomPlan(uint32_t seed, const RandomPlanLimits &limits) {
                   name, /*microBatchSize=*/12);
   if (pick(random, 0, 2) == 0) {
     problem.schedule = "random";
-    insertCommunication(problem, randomSchedule(random, stages, m));
+    insertCommunication(problem, randomSchedule(random, apart(stages), m));
   }
+  // A share of the jobs have several stages a role, in any placement.
+  if (stages > 1 && pick(random, 0, 2) == 0)
+    problem =
+        placeStages(std::move(problem), randomPlacement(random, stages, m));
   // A share of the stages reduce their gradients in buckets.
-  for (StageInput &stage : problem.stages) {
-    bool reduces = std::any_of(
-        stage.lanes.begin(), stage.lanes.end(),
-        [](const LaneInput &l) { return l.kind == rt::LaneKind::Reduce; });
+  for (int32_t s = 0; s < stages; ++s) {
+    const StageInput &stage = problem.stages[s];
+    const RoleInput &role = problem.roles[problem.roleOfStage()[s]];
+    bool reduces = false;
+    for (const LaneInput &lane : role.lanes)
+      for (const CommAction &action : lane.actions)
+        reduces |= action.kind == CommKind::Reduce && action.stage == s;
     int layers = stage.layerEnd - stage.layerBegin;
     if (!reduces || layers < 2 || pick(random, 0, 1) == 0)
       continue;
@@ -124,7 +154,7 @@ rt::Plan randomPlan(uint32_t seed, const RandomPlanLimits &limits) {
     std::vector<std::vector<int32_t>> lanes = {{0, 1}};
     if (pick(random, 0, 1) == 1)
       lanes = {{0}, {1}};
-    cutIntoBuckets(stage, {cut, stage.layerBegin}, lanes);
+    cutIntoBuckets(problem, s, {cut, stage.layerBegin}, lanes);
     if (problem.check())
       return randomPlan(seed + 100'000, limits); // a cut that may not be
   }

@@ -12,7 +12,7 @@
 
 namespace takt::rt::proof {
 
-const char *operandUses(const Kernel &kernel) {
+static const char *fixedUses(const Kernel &kernel) {
   bool hasBias = kernel.dims.size() > 3 && kernel.dims[3] != 0;
   switch (kernel.kind) {
   case KernelKind::EmbeddingForward:
@@ -63,6 +63,18 @@ const char *operandUses(const Kernel &kernel) {
     return "";
   }
   return "";
+}
+
+std::string operandUses(const Role &role, const Kernel &kernel) {
+  if (kernel.kind != KernelKind::Profiled)
+    return fixedUses(kernel);
+  std::string uses;
+  for (size_t i = 0; namesUses(kernel) && i < kernel.operands.size(); ++i) {
+    bool passing = Touches::isPassing(role.pools[kernel.operands[i].pool].kind);
+    bool reads = static_cast<int64_t>(i) < kernel.dims[0];
+    uses += reads ? 'r' : passing ? 'w' : 'a';
+  }
+  return uses;
 }
 
 } // namespace takt::rt::proof

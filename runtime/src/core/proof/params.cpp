@@ -87,6 +87,8 @@ std::string ParamChecker::check(const Kernel &kernel, size_t procedure) {
   case KernelKind::MomentumUpdate:
   case KernelKind::AdamWUpdate:
     return checkUpdate(kernel);
+  case KernelKind::Profiled: // its parameters have no names
+    return "";
   default:
     break;
   }

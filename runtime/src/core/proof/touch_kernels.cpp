@@ -58,8 +58,8 @@ void TouchBuilder::write(Row &row, const BufferRef &ref, BufferId id) {
 
 /// No operand may lie over one that the kernel writes.
 bool TouchBuilder::overlaps(const Kernel &kernel) const {
-  const char *uses = operandUses(kernel);
-  for (size_t i = 0; i < kernel.operands.size(); ++i)
+  const std::string uses = operandUses(role, kernel);
+  for (size_t i = 0; i < uses.size(); ++i)
     for (size_t j = 0; j < kernel.operands.size(); ++j) {
       const BufferRef &a = kernel.operands[i], &b = kernel.operands[j];
       if (i != j && uses[i] != 'r' && a.pool == b.pool &&
@@ -69,7 +69,7 @@ bool TouchBuilder::overlaps(const Kernel &kernel) const {
   return false;
 }
 
-/// A kernel without operands, by its place among the stage's layers.
+/// A kernel that names no buffers, by its place among the stage's layers.
 void TouchBuilder::profiled(const Kernel &kernel, const Procedure &procedure,
                             Row &row) {
   int32_t first = kernel.layer, last = kernel.layer;
@@ -163,7 +163,7 @@ void TouchBuilder::procedure(size_t index, Row &row) {
   // procedure of the other micro-batches adds to all.
   auto isProfiledSum = [](const Kernel &kernel) {
     return kernel.kind == KernelKind::Profiled &&
-           kernel.phase == Phase::WeightGrad;
+           kernel.phase == Phase::WeightGrad && !namesUses(kernel);
   };
   bool sums = false;
   for (const Procedure &other : role.procedures)
@@ -174,13 +174,13 @@ void TouchBuilder::procedure(size_t index, Row &row) {
     addUnnamed(code, false, row);
   for (const Kernel &kernel : code.kernels) {
     bool clean = !out.firstFault;
-    if (kernel.kind == KernelKind::Profiled)
+    if (kernel.kind == KernelKind::Profiled && !namesUses(kernel))
       profiled(kernel, code, row);
-    const char *uses = operandUses(kernel);
-    for (size_t i = 0; i < kernel.operands.size(); ++i)
+    const std::string uses = operandUses(role, kernel);
+    for (size_t i = 0; i < uses.size(); ++i)
       if (uses[i] != 'w')
         read(row, kernel.operands[i], idOf(kernel.operands[i]), uses[i] == 'a');
-    for (size_t i = 0; i < kernel.operands.size(); ++i)
+    for (size_t i = 0; i < uses.size(); ++i)
       if (uses[i] != 'r')
         write(row, kernel.operands[i], idOf(kernel.operands[i]));
     if (overlaps(kernel) && !out.firstFault)

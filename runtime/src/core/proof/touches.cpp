@@ -42,13 +42,19 @@ void TouchBuilder::cut() {
   }
   firstOf.push_back(static_cast<uint32_t>(out.stretches.size()));
   unnamed.assign(out.stretches.size(), true);
+  auto name = [&](const BufferRef &ref) {
+    auto [begin, end] = rangeOf(ref);
+    std::fill(unnamed.begin() + begin, unnamed.begin() + end, false);
+  };
+  for (const Procedure &procedure : role.procedures)
+    for (const Kernel &kernel : procedure.kernels)
+      if (kernel.kind == KernelKind::Profiled && namesUses(kernel))
+        std::for_each(kernel.operands.begin(), kernel.operands.end(), name);
   for (const RoleParam &param : role.params)
     for (const std::vector<BufferRef> &list :
          {std::vector<BufferRef>{param.weight}, param.grads, param.state})
-      for (const BufferRef &ref : list) {
-        auto [begin, end] = rangeOf(ref);
-        std::fill(unnamed.begin() + begin, unnamed.begin() + end, false);
-      }
+      for (const BufferRef &ref : list)
+        name(ref);
 }
 
 std::pair<uint32_t, uint32_t>

@@ -124,8 +124,11 @@ private:
   std::optional<KernelFault> firstFault;
 };
 
-/// How a kernel uses each operand, one letter an operand: r reads, w writes, a
-/// adds to.
-const char *operandUses(const Kernel &kernel);
+/// Whether a layer known by costs only says how it uses its operands.
+inline bool namesUses(const Kernel &kernel) { return !kernel.dims.empty(); }
+
+/// How a kernel of the role uses each operand, one letter an operand: r reads,
+/// w writes, a adds to. Empty for a layer known by costs only that does not say.
+std::string operandUses(const Role &role, const Kernel &kernel);
 
 } // namespace takt::rt::proof
