@@ -10,8 +10,12 @@
 // acceptance script, which compares them.
 //
 //===----------------------------------------------------------------------===//
+#include "../Lower/TestModels.h"
 #include "../RuntimeCore/PlanBuilder.h"
 
+#include "takt/Lower/TimedPlan.h"
+
+#include "takt-rt/core/clock.h"
 #include "takt-rt/core/file.h"
 #include "takt-rt/core/proof.h"
 
@@ -44,14 +48,19 @@ void proveLarge(const char *what, Plan plan) {
   ASSERT_TRUE(proof.holds()) << proofText(proof);
   double full = cpuSeconds([&] { prove(plan); });
   double certificate = cpuSeconds([&] { checkCertificate(plan); });
+  double simulated = cpuSeconds([&] {
+    SimulateOptions options;
+    options.keepRecords = false;
+    simulate(plan, options);
+  });
   std::vector<uint8_t> bytes = serialize(plan);
   double read = cpuSeconds([&] { deserialize(bytes, "plan"); });
   EXPECT_EQ(serialize(deserialize(bytes, "plan")), bytes);
   EXPECT_TRUE(checkCertificate(plan).byCertificate);
   std::printf("%s: %lld actions, %d ranks: proved %.3f s, certificate %.3f s "
-              "(%.2f of it), read %.3f s, %zu bytes\n",
+              "(%.2f of it), simulated %.3f s, read %.3f s, %zu bytes\n",
               what, static_cast<long long>(proof.actions), proof.ranks, full,
-              certificate, certificate / full, read, bytes.size());
+              certificate, certificate / full, simulated, read, bytes.size());
 
   // The last activation of the first role is never sent.
   for (Lane &lane : plan.roles.front().lanes)
@@ -62,12 +71,14 @@ void proveLarge(const char *what, Plan plan) {
 
 } // namespace
 
+// Two stages on each of 64 ranks, forward and backward.
 TEST(ProofFigures, ManyActions) {
-  PipelineShape shape;
-  shape.stages = 64;
-  shape.microBatches = 1024;
-  shape.splitBackward = true;
-  proveLarge("many-actions", makePipeline(shape));
+  takt::TimedPlanProblem problem;
+  problem.shape = {128, 1024};
+  problem.schedule = takt::test::interleaved(64, 2, 1024);
+  problem.times = {{10, 10, 10, -1}};
+  ASSERT_FALSE(problem.check());
+  proveLarge("many-actions", takt::timedPlan(problem));
 }
 
 TEST(ProofFigures, SymmetricRanks) {
