@@ -111,7 +111,8 @@ void Doorkeeper::greet(Socket socket) {
     turnAway(newcomers.front(), "too many that do not answer");
     newcomers.erase(newcomers.begin());
   }
-  Newcomer newcomer{std::move(socket), randomDigest(), "",
+  std::string name = socket.peerName();
+  Newcomer newcomer{std::move(socket), std::move(name), randomDigest(), "",
                     deadlineIn(kPatience)};
   Challenge challenge;
   std::memcpy(challenge.magic, kMagic, sizeof(challenge.magic));
@@ -183,7 +184,7 @@ void Doorkeeper::turnAway(const Newcomer &newcomer, const char *why) {
   ++turnedAway;
   if (log && (turnedAway & (turnedAway - 1)) == 0)
     log(fmt::format("turned away a stranger from {}: {}; {} so far",
-                    newcomer.socket.peerName(), why, turnedAway));
+                    newcomer.name, why, turnedAway));
 }
 
 } // namespace takt::rt

@@ -70,7 +70,7 @@ FolderStore::FolderStore(const std::string &folder, int32_t rank, int32_t size,
     : folder(folder), rank(rank), size(size), lives(size) {
   std::error_code error;
   if (rank == 0)
-    fs::create_directories(folder, error);
+    isOwnFolder = fs::create_directories(folder, error);
   if (error)
     throw Error(
         fmt::format("cannot make the folder '{}': {}", folder, error.message()),
@@ -194,6 +194,10 @@ void FolderStore::leave() {
     waitForAll(*this, "left", others, deadlineIn(10), "end of the run");
     std::error_code none;
     fs::remove_all(run, none);
+    if (contentOf(folder + "/current") == fs::path(run).filename().string())
+      fs::remove(folder + "/current", none);
+    if (isOwnFolder)
+      fs::remove(folder, none); // unless somebody has put something there
   } catch (const Error &) {
     // What is left is the record of a run that did not end in order.
   }

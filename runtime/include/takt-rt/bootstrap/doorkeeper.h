@@ -60,6 +60,7 @@ public:
 private:
   struct Newcomer {
     Socket socket;
+    std::string name; ///< its address
     Digest nonce;
     std::string said;
     Deadline patience;

@@ -149,6 +149,7 @@ private:
     Deadline since;
   };
   std::string folder, run;
+  bool isOwnFolder = false; ///< it was not there before
   int32_t rank, size;
   uint64_t beats = 0;
   std::vector<Life> lives; ///< by rank
