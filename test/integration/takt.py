@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("TAKT_BIN", ROOT / "build" / "bin"))
@@ -52,3 +53,41 @@ def free_port():
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return listening.getsockname()[1]
+
+
+def start_ranks(plan, environments, *options, prefixes=None):
+    """One takt-run a rank, each with variables of its own beside this test's;
+    those of launchers that this test runs under are left out."""
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith(("TAKT_", "SLURM_", "OMPI_", "PMI", "MPI_"))
+             and name not in ("RANK", "WORLD_SIZE", "JOB_COMPLETION_INDEX")}
+    return [subprocess.Popen(
+        [*(prefixes[rank] if prefixes else ()), str(BIN / "takt-run"),
+         str(plan), *map(str, options)],
+        env={**clean, **{k: str(v) for k, v in variables.items()}},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for rank, variables in enumerate(environments)]
+
+
+def end_ranks(runs, timeout=120):
+    """(exit code, standard error) of each; kills what does not end."""
+    ends = []
+    for run in runs:
+        try:
+            ends.append((run, run.communicate(timeout=timeout)[1]))
+        except subprocess.TimeoutExpired:
+            for other in runs:
+                other.kill()
+            sys.exit(f"a rank did not end in {timeout} s: {run.args}")
+    return [(run.returncode, said) for run, said in ends]
+
+
+def children_of(launcher, count):
+    """Process numbers of a launcher's ranks, by rank, once all are there."""
+    path = pathlib.Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children")
+    for _ in range(2000):
+        pids = [int(pid) for pid in path.read_text().split()]
+        if len(pids) == count:
+            return sorted(pids)
+        time.sleep(0.01)
+    sys.exit(f"the launcher has {len(pids)} children, expected {count}")
