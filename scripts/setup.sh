@@ -4,6 +4,7 @@
 #   scripts/setup.sh --with-debian-torch  also python3-torch for comparisons
 #   scripts/setup.sh --with-torch    also a newer PyTorch in BUILD/torch-venv, if pip
 #                                    can have it: several GB, at most 15 minutes
+#   scripts/setup.sh --with-mpi      also Open MPI, and messages by it
 #   TAKT_BUILD_DIR=DIR           where to build (default: build)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -44,6 +45,12 @@ if [ "${1:-}" = --with-torch ] || [ "${1:-}" = --with-debian-torch ]; then
     echo "setup: python3-torch is not to be had; its tests will be skipped" >&2
 fi
 
+mpi=()
+if [ "${1:-}" = --with-mpi ]; then
+  install openmpi-bin libopenmpi-dev
+  mpi=(-DTAKT_ENABLE_MPI=ON)
+fi
+
 # PyTorch's own pipelining runtime runs Takt's schedule files in one test, which
 # is skipped where this gives nothing.
 if [ "${1:-}" = --with-torch ] && [ ! -x "$build/torch-venv/bin/python" ] &&
@@ -62,9 +69,9 @@ fi
 
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-if [ ! -f "$build/build.ninja" ]; then
+if [ ! -f "$build/build.ninja" ] || [ "${#mpi[@]}" -gt 0 ]; then
   # CMAKE_BUILD_TYPE defaults to Release.
-  cmake -S . -B "$build" -G Ninja "${launcher[@]}" >"$tmp/cmake.log" 2>&1 ||
+  cmake -S . -B "$build" -G Ninja "${launcher[@]}" "${mpi[@]}" >"$tmp/cmake.log" 2>&1 ||
     { cat "$tmp/cmake.log" >&2; exit 1; }
 fi
 ninja -C "$build" ${TAKT_BUILD_TARGETS:-} >"$tmp/build.log" 2>&1 ||

@@ -13,6 +13,9 @@
 #include "member.h"
 
 #include "takt-rt/core/file.h"
+#ifdef TAKT_WITH_MPI
+#include "takt-rt/mpi/mpi_exchange.h"
+#endif
 
 #include <fmt/format.h>
 
@@ -84,14 +87,29 @@ Member::Member(const RunOptions &options, const rt::Plan &plan,
       });
 }
 
+/// Messages by what was asked for.
+static rt::ProcessExchange connectBy(const std::string &transport,
+                                     const rt::Plan &plan,
+                                     rt::Session &session) {
+  if (transport == "mpi") {
+#ifdef TAKT_WITH_MPI
+    return {rt::connectMpi(plan, session.rank()), "MPI"};
+#else
+    throw Error("this takt-run was built without mpi: TAKT_ENABLE_MPI",
+                ExitCode::DoesNotFit);
+#endif
+  }
+  return rt::connectProcesses(plan, session,
+                              transport == "shm"
+                                  ? rt::TransportKind::SharedMemory
+                              : transport == "tcp" ? rt::TransportKind::Tcp
+                                                   : rt::TransportKind::Auto);
+}
+
 Member::~Member() { session.stopWatching(); }
 
 void Member::connect(const rt::Plan &plan, rt::Nanos predictedStep) {
-  rt::TransportKind kind =
-      options.transport == "shm"   ? rt::TransportKind::SharedMemory
-      : options.transport == "tcp" ? rt::TransportKind::Tcp
-                                   : rt::TransportKind::Auto;
-  connected = rt::connectProcesses(plan, session, kind);
+  connected = connectBy(options.transport, plan, session);
   toWake = connected.exchange.get();
   patience = options.timeoutSeconds
                  ? std::make_unique<rt::Patience>(*options.timeoutSeconds)
@@ -132,6 +150,11 @@ std::vector<std::string> GatherInStore::gather(const std::string &topic,
   std::iota(all.begin(), all.end(), 0);
   return rt::waitForAll(session.store(), prefix, all, rt::deadlineIn(kPatience),
                         topic);
+}
+
+void Member::leave() {
+  session.leave();
+  connected.exchange->finish();
 }
 
 void Member::fail(const Error &error) {

@@ -58,7 +58,7 @@ public:
   /// error that the process ends with.
   [[noreturn]] void fail(const rt::Error &error);
   /// The end in order.
-  void leave() { session.leave(); }
+  void leave();
 
 private:
   const RunOptions &options;

@@ -32,11 +32,17 @@ using rt::ExitCode;
 
 namespace {
 
+#ifdef TAKT_WITH_MPI
+constexpr bool kHasMpi = true;
+#else
+constexpr bool kHasMpi = false;
+#endif
+
 std::string versionText() {
   return fmt::format("takt-run {} (plan format {}.{})\n"
-                     "features: host yes, cuda no, mpi no",
+                     "features: host yes, cuda no, mpi {}",
                      TAKT_VERSION, rt::Plan::kFormatMajor,
-                     rt::Plan::kFormatMinor);
+                     rt::Plan::kFormatMinor, kHasMpi ? "yes" : "no");
 }
 
 /// Ranges let a NaN pass: every comparison with it is false.
@@ -90,8 +96,8 @@ void addProcessOptions(CLI::App &app, run::RunOptions &options) {
   app.add_option("--rendezvous", options.identity.rendezvous,
                  "where processes meet: HOST:PORT at rank 0, or file:/FOLDER");
   app.add_option("--transport", options.transport,
-                 "messages by shared memory, TCP, or as it fits")
-      ->check(CLI::IsMember({"auto", "shm", "tcp"}))
+                 "messages by shared memory, TCP, MPI, or as it fits")
+      ->check(CLI::IsMember({"auto", "shm", "tcp", "mpi"}))
       ->default_str("auto");
   app.add_option("--start-timeout", options.startTimeout,
                  "seconds until all processes must have come")

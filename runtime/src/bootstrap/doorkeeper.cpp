@@ -184,7 +184,7 @@ void Doorkeeper::turnAway(const Newcomer &newcomer, const char *why) {
   ++turnedAway;
   if (log && (turnedAway & (turnedAway - 1)) == 0)
     log(fmt::format("turned away a stranger from {}: {}; {} so far",
-                    newcomer.name, why, turnedAway));
+                    newcomer.name, why, strangers()));
 }
 
 } // namespace takt::rt

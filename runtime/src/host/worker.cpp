@@ -18,7 +18,7 @@ namespace takt::rt::host {
 
 Worker::Worker(const Plan &plan, int32_t rank, Exchange &exchange,
                const Source &source)
-    : plan(plan), number(rank), bell(exchange.bell(rank)),
+    : plan(plan), number(rank), exchange(exchange), bell(exchange.bell(rank)),
       itsDevice(plan, rank, exchange, source),
       itsInterpreter(plan, rank, itsDevice) {}
 

@@ -54,6 +54,7 @@ public:
 private:
   const Plan &plan;
   int32_t number;
+  Exchange &exchange;
   Bell &bell;
   HostDevice itsDevice;
   Interpreter itsInterpreter;
@@ -74,7 +75,7 @@ void Worker::run(int64_t step, Clock::time_point start, Nanos spin,
     if (itsInterpreter.advance())
       moves.fetch_add(1, std::memory_order_relaxed);
     else
-      bell.wait(rings, spin, itsDevice.wakeAt());
+      bell.wait(rings, spin, exchange.lookBy(itsDevice.wakeAt()));
   }
   itsDevice.endStep();
   itsEnd = Clock::now();

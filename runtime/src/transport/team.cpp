@@ -114,7 +114,8 @@ void TeamOfMany::finish(std::vector<Transfer> &transfers, const char *what) {
                               seconds, missing.size() > 1 ? "s" : "",
                               fmt::join(missing, ", "), what),
                   ExitCode::Timeout);
-    bell.wait(rings, 0, Clock::now() + std::chrono::milliseconds(100));
+    bell.wait(rings, 0,
+              exchange.lookBy(Clock::now() + std::chrono::milliseconds(100)));
     if (bell.rings() != rings)
       last = Clock::now();
   }

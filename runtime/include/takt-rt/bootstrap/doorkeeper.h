@@ -17,6 +17,7 @@
 #include "takt-rt/bootstrap/digest.h"
 #include "takt-rt/bootstrap/socket.h"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -76,7 +77,7 @@ private:
   Purpose purpose;
   Log log;
   std::vector<Newcomer> newcomers;
-  uint64_t turnedAway = 0;
+  std::atomic<uint64_t> turnedAway{0};
 };
 
 } // namespace takt::rt

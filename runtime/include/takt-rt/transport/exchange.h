@@ -66,6 +66,11 @@ public:
   Mailbox &box(const BoxKey &key) { return *boxes.at(key); }
   /// Wakes every rank of this process.
   virtual void ringAll() = 0;
+  /// When an idle rank must look again though nothing rang: at `until`, or
+  /// before where the transport rings for nothing.
+  virtual MoveTime lookBy(MoveTime until) const { return until; }
+  /// The end in order of all messages; after it there are no others.
+  virtual void finish() {}
   /// From now on no data moves but by a poll of this process.
   virtual void quiesce() {}
   /// From now on messages take no less time than over the links of the plan.
