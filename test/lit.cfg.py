@@ -31,3 +31,5 @@ for tool in ("takt-opt", "taktc", "takt-run", "takt-plan"):
         config.available_features.add(tool)
 if config.takt_z3.upper() in ("ON", "1", "TRUE", "YES"):
     config.available_features.add("z3")
+if config.takt_mpi.upper() in ("ON", "1", "TRUE", "YES"):
+    config.available_features.add("mpi")

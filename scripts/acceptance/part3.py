@@ -1,6 +1,21 @@
 #!/usr/bin/env python3
 """Part 3: many processes, and what goes wrong with them."""
-from common import finish, integration, report
+from common import finish, integration, report, unit
+
+
+def line_1_processes():
+    """The same losses as threads, over everything and under every launcher."""
+    for name in ("processes", "launchers", "two_hosts"):
+        passed, said = integration(name)
+        report("1", passed, f"{name}: {said}")
+
+
+def line_4_strangers():
+    """10,000 strangers at the rendezvous, and at a door of the transport."""
+    passed, said = integration("process_failures", "10000")
+    report("4", passed, said)
+    passed, said = unit("BootstrapTests", "Doorkeeper.*")
+    report("4", passed, said)
 
 
 def line_2_checkpoint_faults():
@@ -21,7 +36,9 @@ def line_3_other_layouts():
     report("3", passed, said)
 
 
+line_1_processes()
 line_2_faults()
 line_2_checkpoint_faults()
 line_3_other_layouts()
+line_4_strangers()
 finish()

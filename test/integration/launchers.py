@@ -75,7 +75,7 @@ def not_a_rank(plan):
     assert "slurm says rank 0 (SLURM_PROCID)" in said, said
 
 
-def itself(name, plan, folder, command):
+def itself(name, plan, folder, command, *options):
     """Under the launcher; what it says where it is not there."""
     starts = shutil.which(command[0]) and subprocess.run(
         [*command, "true"], capture_output=True, timeout=300).returncode == 0
@@ -84,13 +84,14 @@ def itself(name, plan, folder, command):
               "variables were tested")
         return
     log = folder / f"{name}-itself.losses"
+    log.unlink(missing_ok=True)
     done = subprocess.run(
         [*command, takt.BIN / "takt-run", plan, "--data", takt.TEXT, "--steps",
-         str(STEPS), "-q", "--log-losses", log],
+         str(STEPS), "-q", "--log-losses", log, *options],
         capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, (name, done.stdout, done.stderr)
     assert losses_of(log) == losses_of(folder / "threads.losses"), name
-    print(f"{name} itself: the same losses")
+    print(f"{' '.join((name, 'itself', *options))}: the same losses")
 
 
 def main():
@@ -103,8 +104,14 @@ def main():
         takt.train(plan, STEPS)
         variables(plan, folder)
         not_a_rank(plan)
-        itself("mpirun", plan, folder,
-               ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"])
+        mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "4"]
+        itself("mpirun", plan, folder, mpirun)
+        if "mpi yes" in takt.run("takt-run", "--version").stdout:
+            itself("mpirun", plan, folder, mpirun, "--transport=mpi")
+        else:
+            print("skipped: this build has no MPI transport (TAKT_ENABLE_MPI)")
+            takt.run("takt-run", plan, "--data", takt.TEXT, "-n", 4,
+                     "--transport=mpi", expect=10)
         itself("torchrun", plan, folder,
                ["torchrun", "--no_python", "--nproc_per_node=4",
                 f"--master_port={takt.free_port()}"])
