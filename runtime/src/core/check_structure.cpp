@@ -15,8 +15,10 @@
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/names.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 namespace takt::rt {
 
@@ -190,6 +192,26 @@ void checkRanks(const Plan &plan, Faults &faults) {
   }
 }
 
+/// A device has one rank: a communicator holds a device once (the second rank
+/// would hang it), and a rank's arena has the device's memory for itself.
+void checkDevices(const Plan &plan, Faults &faults) {
+  std::vector<std::pair<int32_t, size_t>> owners;
+  for (size_t r = 0; r < plan.roles.size(); ++r)
+    for (int32_t device : plan.roles[r].devices)
+      owners.push_back({device, r});
+  std::sort(owners.begin(), owners.end());
+  auto nameOfRole = [&](size_t i) {
+    return quoted(plan.roles[owners[i].second].name);
+  };
+  for (size_t i = 0; i < owners.size(); ++i)
+    if (owners[i].first < 0)
+      faults.add("role " + nameOfRole(i) + ": ", "device {}", owners[i].first);
+    else if (i > 0 && owners[i - 1].first == owners[i].first)
+      faults.add("role " + nameOfRole(i) + ": ",
+                 "device {} has a rank of role {} already, and takes one",
+                 owners[i].first, nameOfRole(i - 1));
+}
+
 void checkLink(const Link &link, const std::string &where, Faults &faults) {
   if (!isText(link.name))
     faults.add(where, "the link's name is not plain text");
@@ -260,7 +282,7 @@ void checkResources(const Plan &plan, Faults &faults) {
     return;
   for (const Role &role : plan.roles)
     for (int32_t device : role.devices)
-      if (device < 0 || device >= devices)
+      if (device >= devices)
         return faults.add("role " + quoted(role.name) + ": ",
                           "device {} is not one of the {} of the nodes", device,
                           devices);
@@ -325,6 +347,8 @@ Faults findFaults(const Plan &plan) {
   checkModel(plan, faults);
   if (faults.list.empty())
     checkRanks(plan, faults);
+  if (faults.list.empty())
+    checkDevices(plan, faults);
   if (faults.list.empty())
     checkChannels(plan, faults);
   if (faults.list.empty())
