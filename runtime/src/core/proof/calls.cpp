@@ -52,6 +52,8 @@ private:
   const Program &program;
   const Role *own = nullptr;
   std::map<int32_t, std::vector<Done>> stages;
+  /// Stages with procedures that make input gradients, and weight gradients.
+  std::map<int32_t, std::pair<bool, bool>> backward;
   std::map<uint16_t, Node> stepCalls; ///< by procedure
   /// Calls of pieces by micro-batch and procedure.
   std::map<std::pair<int32_t, uint16_t>, Node> pieces;
@@ -142,13 +144,7 @@ const Procedure *Counter::lacking(int32_t stage, int32_t m,
 
 /// Backward work is asked for where the stage has procedures for it.
 void Counter::stage(int32_t stage, const std::vector<Done> &done) {
-  bool input = false, weight = false;
-  for (const Procedure &procedure : own->procedures)
-    if (procedure.stage == stage) {
-      bool both = procedure.phase == Phase::Backward;
-      input |= both || procedure.phase == Phase::InputGrad;
-      weight |= both || procedure.phase == Phase::WeightGrad;
-    }
+  const auto [input, weight] = backward[stage];
   for (size_t m = 0; m < done.size() && !failure; ++m) {
     auto lacks = [&](Node node, const char *what) {
       if (node != kNoNode)
@@ -173,18 +169,28 @@ void Counter::stage(int32_t stage, const std::vector<Done> &done) {
   }
 }
 
-/// A micro-batch that has one piece of a procedure has all of them.
+/// A micro-batch that has one piece of a procedure has all of them. The search
+/// ends at the first that is missing, so that it takes as long as there are
+/// calls.
 void Counter::allPieces() {
+  using Whole = std::pair<int32_t, std::string>; // stage, name of the whole
   auto whole = [](const Procedure &procedure) {
-    return procedure.name.substr(0, procedure.name.find('.'));
+    return Whole{procedure.stage,
+                 procedure.name.substr(0, procedure.name.find('.'))};
   };
+  std::map<Whole, std::vector<uint16_t>> all;
+  for (size_t p = 0; p < own->procedures.size(); ++p)
+    if (pieceOf(own->procedures[p]) >= 0)
+      all[whole(own->procedures[p])].push_back(static_cast<uint16_t>(p));
+  std::set<std::pair<int32_t, const std::vector<uint16_t> *>> seen;
   for (const auto &[key, node] : pieces) {
-    const Procedure &one = own->procedures[key.second];
-    for (size_t p = 0; p < own->procedures.size() && !failure; ++p) {
+    const std::vector<uint16_t> &others =
+        all[whole(own->procedures[key.second])];
+    if (failure || !seen.insert({key.first, &others}).second)
+      continue;
+    for (uint16_t p : others) {
       const Procedure &other = own->procedures[p];
-      if (pieceOf(other) >= 0 && other.stage == one.stage &&
-          whole(other) == whole(one) &&
-          !pieces.count({key.first, static_cast<uint16_t>(p)}))
+      if (!failure && !pieces.count({key.first, p}))
         failGap(fmt::format("{} is a piece of a procedure whose piece {} is "
                             "never called for micro-batch {}",
                             program.text(node), pieceOf(other), key.first),
@@ -196,6 +202,13 @@ void Counter::allPieces() {
 void Counter::role(size_t index) {
   own = &program.plan.roles[index];
   stages.clear();
+  backward.clear();
+  for (const Procedure &procedure : own->procedures) {
+    auto &[input, weight] = backward[procedure.stage];
+    bool both = procedure.phase == Phase::Backward;
+    input |= both || procedure.phase == Phase::InputGrad;
+    weight |= both || procedure.phase == Phase::WeightGrad;
+  }
   stepCalls.clear();
   pieces.clear();
   if (own->stages.empty())

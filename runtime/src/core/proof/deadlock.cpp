@@ -41,7 +41,8 @@ class Explainer {
 public:
   Explainer(const Program &program,
             const std::vector<std::vector<uint32_t>> &heads)
-      : program(program), heads(heads) {}
+      : program(program), heads(heads), seenBy(program.size()),
+        searchLeft(kSearch * program.size()) {}
   std::optional<ProofFailure> explain();
 
 private:
@@ -53,7 +54,7 @@ private:
   bool findCircle();
   int blameLane(Node head, Node needed);
   int blameWait(Node waits, Node on);
-  bool needs(Node later, Node earlier) const;
+  bool needs(Node later, Node earlier);
   bool overwrites(Node writer, Node other);
   const Touches &touchesOf(Node node);
 
@@ -62,6 +63,13 @@ private:
   std::map<uint16_t, Touches> touches; ///< by role, where asked for
   std::vector<Node> stuck;             ///< heads of the circle
   std::vector<Link> links;
+  /// A circle may have as many links as there are lanes, and a search may go
+  /// through all instructions of a rank: together they look at this many times
+  /// the plan's instructions. Beyond, an order counts as not asked for.
+  static constexpr size_t kSearch = 32;
+  std::vector<uint32_t> seenBy; ///< by node, the last search that saw it
+  uint32_t searches = 0;
+  size_t searchLeft;
 };
 
 const Touches &Explainer::touchesOf(Node node) {
@@ -89,14 +97,17 @@ Link Explainer::neededBy(Node head) const {
 
 /// True if what `later` waits for leads back to `earlier` on its own rank, so
 /// that the lane has the two in the order they must have.
-bool Explainer::needs(Node later, Node earlier) const {
+bool Explainer::needs(Node later, Node earlier) {
   const Site &site = program.sites[later];
   std::vector<Node> open;
-  std::vector<bool> seen(program.size());
+  ++searches;
   auto push = [&](Node node) {
-    if (!seen[node])
-      open.push_back(node);
-    seen[node] = true;
+    // What is complete has nothing before it that is not.
+    const Site &at = program.sites[node];
+    if (seenBy[node] == searches || at.instr < heads[at.role][at.lane])
+      return;
+    seenBy[node] = searches;
+    open.push_back(node);
   };
   auto pushWaits = [&](Node node) {
     const Lane &lane = program.lane(node);
@@ -107,7 +118,7 @@ bool Explainer::needs(Node later, Node earlier) const {
                           lane.waits[w].count - 1));
   };
   pushWaits(later);
-  while (!open.empty()) {
+  for (; !open.empty() && searchLeft > 0; --searchLeft) {
     Node node = open.back();
     open.pop_back();
     if (node == earlier)
