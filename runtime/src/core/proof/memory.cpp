@@ -19,8 +19,6 @@
 
 #include "../check.h"
 
-#include "takt-rt/core/names.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -219,24 +217,11 @@ void Walker::checkLosses() {
 /// Kernels of one call must not disturb one another.
 std::optional<ProofFailure> Walker::checkKernels() const {
   for (size_t r = 0; r < plan.roles.size(); ++r) {
-    const Role &role = plan.roles[r];
     const std::optional<KernelFault> &fault = touches[r].fault();
     if (!fault)
       continue;
-    const Procedure &procedure = role.procedures[fault->procedure];
-    ProofFailure found{ProofRule::Lifetime,
-                       fmt::format("procedure '{}' of role {}: {}",
-                                   procedure.name, quoted(role.name),
-                                   fault->text),
-                       {},
-                       {}};
-    // The first call stands for all of them.
-    for (Node n = 0; n < program.size() && found.ends.empty(); ++n)
-      if (&program.role(n) == &role &&
-          program.instr(n).kind == InstrKind::Call &&
-          program.instr(n).target == fault->procedure)
-        found.ends.push_back(program.end(n));
-    return found;
+    return program.kernelFailure(ProofRule::Lifetime, r, fault->procedure,
+                                 nullptr, fault->text);
   }
   return std::nullopt;
 }

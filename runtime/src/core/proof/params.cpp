@@ -15,8 +15,6 @@
 
 #include "../check.h"
 
-#include "takt-rt/core/names.h"
-
 #include <fmt/format.h>
 
 #include <map>
@@ -130,27 +128,11 @@ std::optional<ProofFailure> checkParams(const Program &program) {
         std::string fault = checker.check(kernel, p);
         if (fault.empty())
           continue;
-        ProofFailure failure{
-            ProofRule::StaleRead,
-            fmt::format(
-                "procedure '{}' of role {}: kernel '{}'{} {}",
-                role.procedures[p].name, quoted(role.name), nameOf(kernel.kind),
-                kernel.layer < 0
-                    ? ""
-                    : " of layer " + quoted(plan.layers[kernel.layer].name),
-                fault),
-            {},
-            {}};
-        // The first call stands for all of them.
-        for (size_t procedure : {p, checker.against.value_or(p)})
-          for (Node n = 0; n < program.size(); ++n)
-            if (&program.role(n) == &role &&
-                program.instr(n).kind == InstrKind::Call &&
-                program.instr(n).target == procedure) {
-              if (failure.ends.empty() || procedure != p)
-                failure.ends.push_back(program.end(n));
-              break;
-            }
+        ProofFailure failure =
+            program.kernelFailure(ProofRule::StaleRead, r, p, &kernel, fault);
+        Node other = program.firstCall(r, checker.against.value_or(p));
+        if (checker.against && *checker.against != p && other != kNoNode)
+          failure.ends.push_back(program.end(other));
         return failure;
       }
   }

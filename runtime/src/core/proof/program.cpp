@@ -14,6 +14,8 @@
 
 #include "../check.h"
 
+#include "takt-rt/core/names.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,6 +74,33 @@ std::string Program::text(Node node) const {
                      actionText(plan, role(node), instr(node)),
                      quoted(role(node).name), quoted(lane(node).name),
                      sites[node].instr);
+}
+
+Node Program::firstCall(size_t role, size_t procedure) const {
+  for (Node n = 0; n < size(); ++n)
+    if (sites[n].role == role && instr(n).kind == InstrKind::Call &&
+        instr(n).target == procedure)
+      return n;
+  return kNoNode;
+}
+
+ProofFailure Program::kernelFailure(ProofRule rule, size_t role,
+                                    size_t procedure, const Kernel *kernel,
+                                    const std::string &what) const {
+  const Role &own = plan.roles[role];
+  std::string text =
+      fmt::format("procedure '{}' of role {}: ", own.procedures[procedure].name,
+                  quoted(own.name));
+  if (kernel)
+    text += fmt::format("kernel '{}'{} ", nameOf(kernel->kind),
+                        kernel->layer < 0
+                            ? ""
+                            : " of layer " +
+                                  quoted(plan.layers[kernel->layer].name));
+  ProofFailure failure{rule, text + what, {}, {}};
+  if (Node call = firstCall(role, procedure); call != kNoNode)
+    failure.ends.push_back(end(call));
+  return failure;
 }
 
 ProofFailure Program::failure(ProofRule rule, std::string text, Node one,

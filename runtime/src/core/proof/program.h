@@ -59,6 +59,15 @@ public:
   std::string text(Node node) const;
   ProofFailure failure(ProofRule rule, std::string text, Node one,
                        Node other = kNoNode) const;
+  /// "procedure 'B' of role 'stage1': kernel 'x' of layer 'y' " and what is
+  /// wrong, at the first call of the procedure; without a kernel it is the
+  /// procedure that does.
+  ProofFailure kernelFailure(ProofRule rule, size_t role, size_t procedure,
+                             const Kernel *kernel,
+                             const std::string &what) const;
+  /// The first call of a procedure, which stands for all of them; kNoNode if
+  /// there is none.
+  Node firstCall(size_t role, size_t procedure) const;
 
   /// Pairs sends and receives; the first pair that does not fit is a failure.
   std::optional<ProofFailure> match();
@@ -84,10 +93,18 @@ explainDeadlock(const Program &program,
 std::optional<ProofFailure> checkCalls(const Program &program);
 /// Kernels are given the parameters of their layers.
 std::optional<ProofFailure> checkParams(const Program &program);
+struct GradientProof {
+  std::optional<ProofFailure> failure;
+  /// The buffers of the kernels are at odds: if `checkMemory` fails too, it
+  /// says better where.
+  bool isVague = false;
+};
+/// Every layer runs forward once, and gives each gradient once.
+GradientProof checkGradients(const Program &program);
 std::optional<ProofFailure> checkMemory(const Program &program,
                                         const Order &order);
-/// True if versions, lifetimes and sums hold along the plan's certificate, whose
-/// places must follow all edges; false: the whole proof has to decide.
+/// True if versions, lifetimes and sums hold along the plan's certificate,
+/// whose places must follow all edges; false: the whole proof has to decide.
 bool recheckMemory(const Program &program);
 std::optional<ProofFailure> checkCapacity(const Plan &plan);
 /// Why `checkStructure` refused, with the instructions it is about.

@@ -72,8 +72,13 @@ Proof run(const Plan &plan, Order &order) {
     proof.failure = checkCalls(program);
   if (!proof.failure)
     proof.failure = checkParams(program);
-  if (!proof.failure)
-    proof.failure = checkMemory(program, order);
+  if (!proof.failure) {
+    GradientProof gradients = checkGradients(program);
+    if (!gradients.failure || gradients.isVague)
+      proof.failure = checkMemory(program, order);
+    if (!proof.failure)
+      proof.failure = gradients.failure;
+  }
   if (!proof.failure)
     proof.failure = checkCapacity(plan);
   if (proof.failure)
@@ -159,14 +164,15 @@ Proof checkCertificate(const Plan &plan) {
   std::optional<ProofFailure> places;
   bool holds = !program.match() && !(places = checkPlaces(program)) &&
                !checkCalls(program) && !checkParams(program) &&
-               !checkCapacity(plan) && recheckMemory(program);
+               !checkGradients(program).failure && !checkCapacity(plan) &&
+               recheckMemory(program);
   if (holds) {
     proof.messages = program.countMessages();
     proof.byCertificate = true;
     return proof;
   }
-  // The whole proof says what is wrong with the plan, and follows messages where
-  // lanes and waits alone do not decide.
+  // The whole proof says what is wrong with the plan, and follows messages
+  // where lanes and waits alone do not decide.
   Proof whole = prove(plan);
   if (whole.holds() && places)
     whole.failure = std::move(places);

@@ -57,81 +57,103 @@ Sums::Contributions Sums::wanted(int32_t param) const {
 void Sums::move(Node node) {
   const Instr &instr = program.instr(node);
   uint16_t role = program.sites[node].role;
-  const Role &own = plan.roles[role];
-  if (instr.kind == InstrKind::Send || instr.kind == InstrKind::Recv) {
-    const BufferRef &buffer = findEndpoint(own.channels, instr.target)->buffer;
-    bool sends = instr.kind == InstrKind::Send;
-    // Whichever end comes first in the walk, the sum is the sender's.
-    Node send = sends ? node : program.mates[node];
-    uint16_t source = program.sites[send].role;
-    auto [entry, isNew] = messages.insert({send, {}});
-    if (isNew)
-      entry->second = sumOf(
-          source,
-          findEndpoint(plan.roles[source].channels, instr.target)->buffer);
-    if (!sends)
-      sums[keyOf(role, buffer)] = entry->second;
+  if (instr.kind != InstrKind::Send && instr.kind != InstrKind::Recv)
     return;
-  }
-  if (instr.kind != InstrKind::Call)
-    return;
-  for (const Kernel &kernel : own.procedures[instr.target].kernels)
-    if (kernel.kind == KernelKind::Accumulate) {
-      Contributions sum = sumOf(role, kernel.operands[1]);
-      for (const auto &[use, count] : sumOf(role, kernel.operands[0]))
-        sum[use] += count;
-      sums[keyOf(role, kernel.operands[1])] = std::move(sum);
-    }
+  auto bufferOf = [&](uint16_t r) {
+    return findEndpoint(plan.roles[r].channels, instr.target)->buffer;
+  };
+  bool sends = instr.kind == InstrKind::Send;
+  // Whichever end comes first in the walk, the sum is the sender's.
+  Node send = sends ? node : program.mates[node];
+  uint16_t source = program.sites[send].role;
+  auto [entry, isNew] = messages.insert({send, {}});
+  if (isNew)
+    entry->second = sumOf(source, bufferOf(source));
+  if (!sends)
+    sums[keyOf(role, bufferOf(role))] = entry->second;
 }
 
-std::optional<ProofFailure> Sums::update(Node node) {
+void Sums::add(uint16_t role, const Kernel &kernel) {
+  Contributions sum = sumOf(role, kernel.operands[1]);
+  for (const auto &[use, count] : sumOf(role, kernel.operands[0]))
+    sum[use] += count;
+  sums[keyOf(role, kernel.operands[1])] = std::move(sum);
+}
+
+/// What is set to zero holds nothing until the next step.
+void Sums::clear(uint16_t role, const BufferRef &ref) {
+  for (const RoleParam &param : plan.roles[role].params)
+    for (const BufferRef &grad : param.grads)
+      if (grad.pool == ref.pool && grad.offset >= ref.offset &&
+          grad.offset + grad.bytes <= ref.offset + ref.bytes)
+        sums[keyOf(role, grad)] = {};
+}
+
+std::optional<ProofFailure> Sums::call(Node node) {
   const Instr &instr = program.instr(node);
   uint16_t role = program.sites[node].role;
-  const Role &own = plan.roles[role];
+  std::optional<ProofFailure> failure;
   if (instr.kind != InstrKind::Call)
-    return std::nullopt;
-  for (const Kernel &kernel : own.procedures[instr.target].kernels) {
-    bool updates = kernel.kind == KernelKind::SgdUpdate ||
-                   kernel.kind == KernelKind::MomentumUpdate ||
-                   kernel.kind == KernelKind::AdamWUpdate;
-    for (size_t p = 0; updates && p < own.params.size(); ++p) {
-      const RoleParam &param = own.params[p];
-      const BufferRef &weight = kernel.operands[0];
-      Bytes into = param.weight.offset - weight.offset;
-      if (param.weight.pool != weight.pool || into < 0 ||
-          into >= kernel.dims[0] * 4)
-        continue;
-      const std::string name = quoted(plan.params[param.param].name);
-      if (!updated.insert({role, p}).second)
-        return program.failure(ProofRule::Completeness,
-                    fmt::format("{} updates parameter {} a second time",
-                                program.text(node), name),
-                    node);
-      BufferRef grad = kernel.operands[1];
-      grad.offset += into;
-      if (param.grads.empty() || grad.offset != param.grads[0].offset ||
-          grad.pool != param.grads[0].pool)
-        return program.failure(ProofRule::Completeness,
-                    fmt::format("{} updates parameter {} from a buffer that is "
-                                "not its gradient",
-                                program.text(node), name),
-                    node);
-      // The walk goes on: what went wrong may lie on another role.
-      if (!incomplete && sumOf(role, grad) != wanted(param.param))
-        incomplete = program.failure(
-            ProofRule::Completeness,
-            fmt::format("{} updates parameter {} without the sum of all its "
-                        "uses, each once",
-                        program.text(node), name),
-            node);
-    }
+    return failure;
+  for (const Kernel &kernel :
+       plan.roles[role].procedures[instr.target].kernels) {
+    if (kernel.kind == KernelKind::Accumulate)
+      add(role, kernel);
+    else if (kernel.kind == KernelKind::Zero)
+      clear(role, kernel.operands[0]);
+    else if (kernel.kind == KernelKind::SgdUpdate ||
+             kernel.kind == KernelKind::MomentumUpdate ||
+             kernel.kind == KernelKind::AdamWUpdate)
+      failure = update(node, kernel);
+    if (failure)
+      break;
+  }
+  return failure;
+}
+
+std::optional<ProofFailure> Sums::update(Node node, const Kernel &kernel) {
+  uint16_t role = program.sites[node].role;
+  const Role &own = plan.roles[role];
+  for (size_t p = 0; p < own.params.size(); ++p) {
+    const RoleParam &param = own.params[p];
+    const BufferRef &weight = kernel.operands[0];
+    Bytes into = param.weight.offset - weight.offset;
+    if (param.weight.pool != weight.pool || into < 0 ||
+        into >= kernel.dims[0] * 4)
+      continue;
+    const std::string name = quoted(plan.params[param.param].name);
+    if (!updated.insert({role, p}).second)
+      return program.failure(
+          ProofRule::Completeness,
+          fmt::format("{} updates parameter {} a second time",
+                      program.text(node), name),
+          node);
+    BufferRef grad = kernel.operands[1];
+    grad.offset += into;
+    if (param.grads.empty() || grad.offset != param.grads[0].offset ||
+        grad.pool != param.grads[0].pool)
+      return program.failure(
+          ProofRule::Completeness,
+          fmt::format("{} updates parameter {} from a buffer "
+                      "that is not its gradient",
+                      program.text(node), name),
+          node);
+    // The walk goes on: what went wrong may lie on another role.
+    if (!incomplete && sumOf(role, grad) != wanted(param.param))
+      incomplete = program.failure(
+          ProofRule::Completeness,
+          fmt::format("{} updates parameter {} without the sum of all its "
+                      "uses, each once",
+                      program.text(node), name),
+          node);
+    sums[keyOf(role, param.grads[0])] = {};
   }
   return std::nullopt;
 }
 
 std::optional<ProofFailure> Sums::visit(Node node) {
   move(node);
-  return update(node);
+  return call(node);
 }
 
 std::optional<ProofFailure> Sums::finish() const {
@@ -139,16 +161,24 @@ std::optional<ProofFailure> Sums::finish() const {
     return incomplete;
   for (size_t r = 0; r < plan.roles.size(); ++r) {
     const Role &role = plan.roles[r];
-    for (size_t p = 0; p < role.params.size(); ++p)
-      if (!role.params[p].grads.empty() &&
-          !updated.count({static_cast<uint16_t>(r), p}))
-        return ProofFailure{
-            ProofRule::Completeness,
-            fmt::format("role {} never updates parameter {}",
-                        quoted(role.name),
-                        quoted(plan.params[role.params[p].param].name)),
-            {},
-            {}};
+    auto refuse = [&](const RoleParam &param, const char *what) {
+      return ProofFailure{ProofRule::Completeness,
+                          fmt::format("role {} never {} parameter {}",
+                                      quoted(role.name), what,
+                                      quoted(plan.params[param.param].name)),
+                          {},
+                          {}};
+    };
+    for (size_t p = 0; p < role.params.size(); ++p) {
+      const RoleParam &param = role.params[p];
+      auto index = static_cast<uint16_t>(r);
+      if (!param.grads.empty() && !updated.count({index, p}))
+        return refuse(param, "updates");
+      for (const BufferRef &grad : param.grads)
+        if (role.pools[grad.pool].kind == PoolKind::Gradients &&
+            !sumOf(index, grad).empty())
+          return refuse(param, "sets to zero a gradient of");
+    }
   }
   return std::nullopt;
 }

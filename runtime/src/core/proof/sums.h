@@ -7,7 +7,8 @@
 //
 // A tied parameter has an accumulator for each use, on several roles perhaps.
 // The instructions of the step move and add these; the update of the parameter
-// must find one contribution of each use, replica and stage.
+// must find one contribution of each use, replica and stage, and leave every
+// accumulator at zero for the next step.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -43,7 +44,10 @@ private:
   Contributions sumOf(uint16_t role, const BufferRef &ref) const;
   Contributions wanted(int32_t param) const;
   void move(Node node);
-  std::optional<ProofFailure> update(Node node);
+  void add(uint16_t role, const Kernel &kernel);
+  void clear(uint16_t role, const BufferRef &ref);
+  std::optional<ProofFailure> call(Node node);
+  std::optional<ProofFailure> update(Node node, const Kernel &kernel);
 
   const Program &program;
   const Plan &plan;

@@ -1,0 +1,220 @@
+//===- gradients.cpp - each layer's work once, each gradient once *- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Finds the ways in which micro-batches pass the stages (as B, as I and W, in
+// pieces) and checks each way once, however many micro-batches take it. What
+// stages of one role hand over in memory is compared when all are known.
+//
+//===----------------------------------------------------------------------===//
+#include "layer_gradients.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+
+namespace takt::rt::proof {
+
+namespace {
+
+using Way = std::vector<uint16_t>;
+
+class RoleChecker {
+public:
+  RoleChecker(const Program &program, size_t index)
+      : program(program), role(program.plan.roles[index]), index(index),
+        common(program, index) {}
+  std::optional<ProofFailure> run();
+  bool vague = false; ///< of the failure
+
+private:
+  std::map<int32_t, std::set<Way>> ways() const;
+  std::optional<ProofFailure> updates() const;
+  std::optional<ProofFailure> handOvers() const;
+  std::optional<ProofFailure> params() const;
+
+  const Program &program;
+  const Role &role;
+  size_t index;
+  RoleGradients common;
+  struct Passed {
+    Way way;
+    LayerGradients gradients;
+  };
+  std::map<int32_t, std::list<Passed>> passed; ///< by stage
+};
+
+/// The calls of each micro-batch as a path in a tree of procedures: there are
+/// many micro-batches and few paths.
+std::map<int32_t, std::set<Way>> RoleChecker::ways() const {
+  struct Path {
+    uint32_t before;
+    uint16_t procedure;
+  };
+  std::vector<Path> paths(1);
+  std::map<std::pair<uint32_t, uint16_t>, uint32_t> longer;
+  std::map<int32_t, std::vector<uint32_t>> ends; // by stage and micro-batch
+  for (const Lane &lane : role.lanes)
+    for (const Instr &instr : lane.instrs) {
+      if (instr.kind != InstrKind::Call || instr.microBatch < 0)
+        continue;
+      std::vector<uint32_t> &end = ends[role.procedures[instr.target].stage];
+      end.resize(program.plan.training.microBatches);
+      uint32_t &own = end[instr.microBatch];
+      auto [next, isNew] = longer.insert(
+          {{own, instr.target}, static_cast<uint32_t>(paths.size())});
+      if (isNew)
+        paths.push_back({own, instr.target});
+      own = next->second;
+    }
+  auto turn = [&](uint16_t p) {
+    const Procedure &code = role.procedures[p];
+    int when = code.phase == Phase::Forward      ? 0
+               : code.phase == Phase::WeightGrad ? 2
+                                                 : 1;
+    return std::make_tuple(when, pieceOf(code), p);
+  };
+  std::map<int32_t, std::set<Way>> all;
+  for (auto &[stage, end] : ends) {
+    std::set<uint32_t> distinct(end.begin(), end.end());
+    for (uint32_t path : distinct) {
+      Way way;
+      for (; path != 0; path = paths[path].before)
+        way.push_back(paths[path].procedure);
+      std::sort(way.begin(), way.end(), [&](uint16_t a, uint16_t b) {
+        return turn(a) < turn(b);
+      });
+      all[stage].insert(std::move(way));
+    }
+  }
+  return all;
+}
+
+/// A kernel of the step is there once in its procedure.
+std::optional<ProofFailure> RoleChecker::updates() const {
+  for (size_t p = 0; p < role.procedures.size(); ++p) {
+    std::set<std::tuple<KernelKind, int32_t, std::vector<BufferKey>>> seen;
+    if (role.procedures[p].phase != Phase::Update)
+      continue;
+    for (const Kernel &kernel : role.procedures[p].kernels) {
+      std::vector<BufferKey> operands;
+      for (const BufferRef &ref : kernel.operands)
+        operands.push_back(keyOf(ref));
+      if (!seen.insert({kernel.kind, kernel.layer, operands}).second)
+        return program.kernelFailure(ProofRule::Completeness, index, p,
+                                     &kernel, "runs a second time");
+    }
+  }
+  return std::nullopt;
+}
+
+/// A gradient that a stage takes from another of the same role must be the one
+/// that is due of the tensor which that one took from it.
+std::optional<ProofFailure> RoleChecker::handOvers() const {
+  for (const auto &[stage, taking] : passed)
+    for (const Passed &taker : taking) {
+      const LayerGradients &own = taker.gradients;
+      for (const BufferKey &tensor : own.left)
+        for (const auto &[other, giving] : passed)
+          for (const Passed &giver : giving) {
+            const LayerGradients &next = giver.gradients;
+            auto due = next.dueOutside.find(tensor);
+            if (other == stage || due == next.dueOutside.end() ||
+                own.opaque() || next.opaque())
+              continue;
+            for (const BufferKey &gradient : own.handedOver) {
+              auto made = next.held.find(gradient);
+              if (made == next.held.end() || !(made->second == due->second))
+                return program.kernelFailure(
+                    ProofRule::Completeness, index, giver.way.back(), nullptr,
+                    fmt::format("hands stage {} a gradient that {}", stage,
+                                next.outsideText(tensor)));
+            }
+          }
+    }
+  return std::nullopt;
+}
+
+/// What is trained has accumulators, and each of them a layer that adds to it.
+std::optional<ProofFailure> RoleChecker::params() const {
+  auto refuse = [&](const RoleParam &param, const char *what) {
+    return ProofFailure{
+        ProofRule::Completeness,
+        fmt::format("role {}: parameter {} {}", quoted(role.name),
+                    quoted(program.plan.params[param.param].name), what),
+        {},
+        {}};
+  };
+  for (const RoleParam &param : role.params) {
+    if (program.plan.params[param.param].trainable && param.grads.empty())
+      return refuse(param, "is trained but has no gradient");
+    for (const BufferRef &grad : param.grads)
+      if (!common.hasDeadLayers &&
+          role.pools[grad.pool].kind == PoolKind::Gradients &&
+          !common.adders.count(keyOf(grad)))
+        return refuse(param, "has a gradient to which no layer adds");
+  }
+  return std::nullopt;
+}
+
+std::optional<ProofFailure> RoleChecker::run() {
+  for (const auto &[stage, all] : ways())
+    for (const Way &way : all) {
+      std::list<Passed> &list = passed[stage];
+      const bool isFirst = list.empty();
+      list.push_back({way, LayerGradients(common, stage, way)});
+      if (auto failure = list.back().gradients.run()) {
+        vague = list.back().gradients.vague();
+        return failure;
+      }
+      if (!isFirst && list.back().gradients.profiledInputs !=
+                          list.front().gradients.profiledInputs)
+        return program.kernelFailure(
+            ProofRule::Completeness, index, way.back(), nullptr,
+            "makes input gradients of other layers than the stage's other "
+            "procedures");
+    }
+  if (auto failure = handOvers())
+    return failure;
+  if (auto failure = updates())
+    return failure;
+  return params();
+}
+
+/// A layer belongs to one stage, whose forward procedure runs it once.
+std::optional<ProofFailure> checkLayers(const Plan &plan) {
+  std::vector<bool> runs(plan.layers.size());
+  for (const Role &role : plan.roles)
+    for (const Procedure &procedure : role.procedures)
+      for (const Kernel &kernel : procedure.kernels)
+        if (procedure.phase == Phase::Forward && kernel.layer >= 0)
+          runs[kernel.layer] = true;
+  auto missing = std::find(runs.begin(), runs.end(), false);
+  if (missing == runs.end())
+    return std::nullopt;
+  return ProofFailure{
+      ProofRule::Completeness,
+      fmt::format("no stage runs layer {} forward",
+                  quoted(plan.layers[missing - runs.begin()].name)),
+      {},
+      {}};
+}
+
+} // namespace
+
+GradientProof checkGradients(const Program &program) {
+  if (auto failure = checkLayers(program.plan))
+    return {failure, false};
+  for (size_t r = 0; r < program.plan.roles.size(); ++r) {
+    RoleChecker checker(program, r);
+    if (auto failure = checker.run())
+      return {failure, checker.vague};
+  }
+  return {};
+}
+
+} // namespace takt::rt::proof
