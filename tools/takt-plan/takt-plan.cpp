@@ -49,7 +49,7 @@ struct Options {
   std::string output = "-";
   std::string format = "text";
   std::string measured; ///< a trace, of draw
-  std::string costs; ///< of a schedule file
+  std::string costs;    ///< of a schedule file
 };
 
 /// The plan of a plan file or, for the commands that take them, of a schedule
@@ -69,16 +69,20 @@ void show(const Options &options) {
 }
 
 void check(const Options &options) {
-  // A certificate that a plan carries is checked on reading; the rest of the
-  // proof is made here, whether or not there is one. A schedule that cannot run
-  // is refused on reading.
+  // Every rule is checked here, so that whichever fails is reported in the form
+  // that is asked for. A schedule that cannot run is refused on reading.
   PlanInput input =
-      readPlanOrSchedule(options.file, options.costs, Reading::Structure,
+      readPlanOrSchedule(options.file, options.costs, Reading::Form,
                          options.format == "json" ? &std::cout : nullptr);
   const Plan &plan = input.plan;
   std::string proved = "schedule verified";
   if (!input.isSchedule) {
     Proof proof = prove(plan);
+    if (proof.holds() && hasCertificate(plan))
+      proof.failure = checkCertificate(plan).failure;
+    if (proof.holds())
+      for (ProofFailure &figure : checkFigures(plan))
+        proof.warnings.push_back(std::move(figure));
     if (options.format == "json")
       writeFile("-", proofJson(proof));
     requireProof(proof, options.file);
@@ -200,8 +204,7 @@ void refuseUnknownCommand(const CLI::App &app, int argc, char **argv) {
       std::find(known.begin(), known.end(), word) != known.end())
     return;
   throw Error(fmt::format("unknown command '{}'{}; there are {}",
-                          takt::quotable(word),
-                          takt::nearestHint(word, known),
+                          takt::quotable(word), takt::nearestHint(word, known),
                           fmt::join(known, ", ")),
               ExitCode::Usage);
 }

@@ -145,9 +145,9 @@ Plan parsePlan(const std::string &content, const std::string &name,
   auto bytes = reinterpret_cast<const uint8_t *>(content.data());
   Plan plan;
   if (isPlanFile(bytes, content.size()))
-    plan = deserialize(bytes, content.size(), name);
+    plan = deserialize(bytes, content.size(), name, reading);
   else if (looksLikePlanText(content))
-    plan = parsePlanText(content, name);
+    plan = parsePlanText(content, name, reading);
   else
     throw Error(
         fmt::format("{}: neither a plan file nor the text form of a plan{}",

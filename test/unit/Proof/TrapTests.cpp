@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #include "../RuntimeCore/PlanBuilder.h"
 
+#include "takt-rt/core/clock.h"
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/proof.h"
 #include "takt-rt/data/source.h"
@@ -84,9 +85,9 @@ void expectHangs(const Plan &plan) {
     EXPECT_EQ(error.code(), ExitCode::Timeout) << error.what();
     std::string text = error.what();
     for (const ProofEnd &end : proof.failure->ends) {
-      std::string line =
-          "end: rank " + std::to_string(end.rank) + " lane '" + end.lane +
-          "' instruction " + std::to_string(end.instr) + ": " + end.action;
+      std::string line = "end: rank " + std::to_string(end.rank) + " lane '" +
+                         end.lane + "' instruction " +
+                         std::to_string(end.instr) + ": " + end.action;
       EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
     }
   }
@@ -181,7 +182,8 @@ TEST(Traps, EmptyStage) {
 TEST(Traps, ReusedEvent) {
   Plan plan = pipeline(2, 4);
   Lane &sends = lane(plan, 0, LaneKind::SendAct);
-  sends.waits[sends.instrs[3].waitBegin] = sends.waits[sends.instrs[0].waitBegin];
+  sends.waits[sends.instrs[3].waitBegin] =
+      sends.waits[sends.instrs[0].waitBegin];
   expectRefused(plan, ProofRule::StaleRead);
 }
 
@@ -205,7 +207,8 @@ TEST(Traps, SkipConnection) {
       {skip, {uint16_t(last.pools.size() - 1), 0, sent.bytes}});
   for (size_t role : {0, 2}) {
     bool sends = role == 0;
-    Lane &code = lane(plan, role, sends ? LaneKind::SendAct : LaneKind::RecvAct);
+    Lane &code =
+        lane(plan, role, sends ? LaneKind::SendAct : LaneKind::RecvAct);
     std::vector<Instr> both;
     for (Instr instr : code.instrs) {
       Instr other = instr;
@@ -286,12 +289,58 @@ TEST(Traps, ArenaBeyondTheDevice) {
   expectRefused(plan, ProofRule::Capacity);
 }
 
+// A device that is twice in a communicator hangs it.
+TEST(Traps, TwoRanksOnOneDevice) {
+  Plan apart = pipeline(2, 2, {2, 1});
+  for (std::vector<int32_t> devices :
+       {std::vector<int32_t>{0, 1, 0}, {0, 0, 1}, {-1, 1, 2}}) {
+    Plan plan = apart;
+    plan.roles[0].devices = {devices[0], devices[1]};
+    plan.roles[1].devices = {devices[2]};
+    expectRefused(plan, ProofRule::Structure);
+    EXPECT_NE(prove(plan).failure->text.find("device"), std::string::npos);
+  }
+  apart.roles[0].devices = {7, 3};
+  apart.roles[1].devices = {5};
+  EXPECT_TRUE(prove(apart).holds()) << proofText(prove(apart));
+}
+
+// The plan says of itself what is not so.
+TEST(Traps, WrongFiguresAreWarned) {
+  Plan plan = pipeline(2, 4);
+  EXPECT_TRUE(checkFigures(plan).empty());
+  SimulateOptions options;
+  plan.predictedStep = simulate(plan, options).makespan;
+  plan.boundStep = plan.objectiveStep = 100;
+  plan.roles[0].peakInFlight = 2;
+  plan.roles[0].livenessBytes = plan.roles[0].arenaBytes;
+  EXPECT_TRUE(checkFigures(plan).empty()) << checkFigures(plan)[0].text;
+  plan.predictedStep = 1;
+  plan.boundStep = 101;
+  plan.roles[0].peakInFlight = 1;
+  plan.roles[0].livenessBytes = 1;
+  plan.roles[1].livenessBytes = plan.roles[1].arenaBytes + 1;
+  EXPECT_TRUE(prove(plan).holds());
+  std::vector<ProofFailure> wrong = checkFigures(plan);
+  ASSERT_EQ(wrong.size(), 5u);
+  for (const ProofFailure &figure : wrong)
+    EXPECT_EQ(figure.rule, ProofRule::Figures);
+}
+
 TEST(Traps, ReportsAreTextAndJson) {
   Plan plan = pipeline(2, 4);
   append(plan, 0, LaneKind::SendAct, LaneKind::RecvGrad);
-  std::string text = proofText(prove(plan));
+  const Proof failed = prove(plan);
+  std::string text = proofText(failed);
   EXPECT_EQ(text.rfind("order: '", 0), 0u) << text;
   EXPECT_NE(text.find("\n  rank 0 (stage0), lane '"), std::string::npos);
+  EXPECT_NE(text.find("\n  in a circle,"), std::string::npos) << text;
+  ASSERT_TRUE(failed.failure);
+  for (const ProofEnd &end : failed.failure->circle)
+    EXPECT_NE(text.find("\n    rank " + std::to_string(end.rank) + " (" +
+                        end.role + "), lane '" + end.lane + "'"),
+              std::string::npos)
+        << text;
   std::string json = proofJson(prove(plan));
   for (const char *key : {"\"holds\": false", "\"rule\": \"order\"", "\"ends\"",
                           "\"circle\"", "\"begin_ns\": null"})

@@ -30,10 +30,16 @@ uint64_t planHash(const Plan &plan);
 /// 16 hexadecimal digits, as reports and files have it.
 std::string planHashText(uint64_t hash);
 
+/// How much of a plan is shown to hold before it is handed out: with `Form` no
+/// more than that it can be read; with `Structure` that it is sound, and holds
+/// if it carries a certificate; with `Proof` that it holds.
+enum class Reading : uint8_t { Form, Structure, Proof };
+
 /// Reads the binary form; `name` stands in messages. Throws `Error(BadInput)`
 /// for anything that is not a sound plan, and for a format or required feature
-/// newer than this reader.
-Plan deserialize(const uint8_t *bytes, size_t size, const std::string &name);
+/// newer than this reader. `Proof` is as `Structure`.
+Plan deserialize(const uint8_t *bytes, size_t size, const std::string &name,
+                 Reading reading = Reading::Structure);
 inline Plan deserialize(const std::vector<uint8_t> &bytes,
                         const std::string &name) {
   return deserialize(bytes.data(), bytes.size(), name);
@@ -41,10 +47,6 @@ inline Plan deserialize(const std::vector<uint8_t> &bytes,
 
 /// True if the bytes claim to be the binary form.
 bool isPlanFile(const uint8_t *bytes, size_t size);
-
-/// How much of a plan in a file is shown to hold before it is handed out: with
-/// `Proof`, a plan without a certificate is proven on reading.
-enum class Reading : uint8_t { Structure, Proof };
 
 /// Reads a file in binary or text form; "-" is standard input. Throws
 /// `Error(BadInput)`, for a failed proof with its text.

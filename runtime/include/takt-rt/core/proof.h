@@ -7,7 +7,8 @@
 //
 // What the proof shows of a plan, in this order:
 //
-//   structure     `checkStructure` holds, no rank sends to itself
+//   structure     `checkStructure` holds, no rank sends to itself, a device has
+//                 one rank
 //   matching      the n-th receive of a channel takes the n-th send, both of
 //                 one micro-batch and size; reductions have all their members
 //   order         one total order of launches exists that the lanes and waits
@@ -16,8 +17,10 @@
 //                 unfinished launch always has all its participants waiting
 //   completeness  every micro-batch passes every stage forward once and
 //                 backward once (B, or I and W), nothing is done twice, every
-//                 gradient of every use, replica and stage is in the update,
-//                 and each parameter is updated once
+//                 layer's kernels run once a micro-batch and take the whole
+//                 gradient by the chain rule, every gradient of every use,
+//                 replica and stage is in the update, each parameter is updated
+//                 once and every accumulator left at zero
 //   stale-read    every read sees the bytes that its own micro-batch wrote
 //                 last, in the order F, B or F, I, W, whatever the timing
 //   lifetime      nothing is overwritten while a reader may still come (a
@@ -33,9 +36,9 @@
 //
 // The certificate is a number an instruction: its place in the total order,
 // equal for the two ends of a message. With it, order is checked by one
-// comparison an edge, and memory in one pass over each role; every other rule is
-// checked as without. A certificate is only a hint where to look: a plan that
-// does not hold is refused whatever certificate it carries.
+// comparison an edge, and memory in one pass over each role; every other rule
+// is checked as without. A certificate is only a hint where to look: a plan
+// that does not hold is refused whatever certificate it carries.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -58,9 +61,11 @@ enum class ProofRule : uint8_t {
   Lifetime,
   Capacity,
   MixedStreams, ///< a warning: correct, but slow under NCCL
+  Figures,      ///< a warning: the plan says what is not so of itself
 };
 
-/// "structure", "matching", ..., "stale-read", "mixed-streams".
+/// "structure", "matching", ..., "stale-read", "mixed-streams",
+/// "figures".
 const char *ruleName(ProofRule rule);
 
 /// One of the instructions that a failure is about. Of one that is not there
@@ -107,6 +112,12 @@ Proof certify(Plan &plan);
 Proof checkCertificate(const Plan &plan);
 bool hasCertificate(const Plan &plan);
 
+/// Where what the plan states of itself is not so: the predicted step against
+/// the virtual clock, the bound against the objective, micro-batches in flight
+/// against the calls, live bytes against what lives in any case and the arena.
+/// The plan must be proven.
+std::vector<ProofFailure> checkFigures(const Plan &plan);
+
 /// What holds up a run that no longer moves, in the terms of the proof: the two
 /// instructions that the lanes' counts show to be in the wrong order, or the
 /// messages that do not match. Nothing if the run is not stuck, or in a call.
@@ -115,7 +126,7 @@ std::optional<ProofFailure>
 explainStuck(const Plan &plan, const std::vector<const Interpreter *> &ranks);
 
 /// "proved: 96 actions, 24 messages, 2 ranks", or the failure and its ends, a
-/// line each; warnings follow.
+/// line each, and of a deadlock the circle; warnings follow.
 std::string proofText(const Proof &proof);
 
 /// One JSON object with the keys "proof", "holds", "actions", "messages",

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "takt-rt/core/file.h"
 #include "takt-rt/core/plan.h"
 
 #include <string>
@@ -22,9 +23,11 @@ namespace takt::rt {
 /// The text form. The plan must pass `checkStructure`.
 std::string toText(const Plan &plan);
 
-/// Reads the text form; the result has passed `checkStructure`. Throws
-/// `Error(BadInput)` with "name:line:column: what is wrong".
-Plan parsePlanText(std::string_view text, const std::string &name);
+/// Reads the text form; the result has passed `checkStructure` unless the form
+/// alone is asked for. Throws `Error(BadInput)` with "name:line:column: what is
+/// wrong".
+Plan parsePlanText(std::string_view text, const std::string &name,
+                   Reading reading = Reading::Structure);
 
 /// True if the text starts as a plan's text form does.
 bool looksLikePlanText(std::string_view text);

@@ -38,6 +38,8 @@ const char *ruleName(ProofRule rule) {
     return "capacity";
   case ProofRule::MixedStreams:
     return "mixed-streams";
+  case ProofRule::Figures:
+    return "figures";
   }
   return "?";
 }
@@ -57,15 +59,24 @@ static std::string failureText(const ProofFailure &failure) {
       fmt::format("{}: {}", ruleName(failure.rule), failure.text);
   for (const ProofEnd &end : failure.ends)
     text += "\n  " + endText(end);
+  // The first links show what a long circle repeats.
+  constexpr size_t kMost = 12;
+  const std::vector<ProofEnd> &circle = failure.circle;
+  if (!circle.empty())
+    text += "\n  in a circle, each waits for the next and the last for the "
+            "first:";
+  for (size_t i = 0; i < circle.size() && i < kMost; ++i)
+    text += "\n    " + endText(circle[i]);
+  if (circle.size() > kMost)
+    text += "\n    ...";
   return text;
 }
 
 std::string proofText(const Proof &proof) {
   std::string text =
-      proof.failure
-          ? failureText(*proof.failure)
-          : fmt::format("proved: {} actions, {} messages, {} ranks",
-                        proof.actions, proof.messages, proof.ranks);
+      proof.failure ? failureText(*proof.failure)
+                    : fmt::format("proved: {} actions, {} messages, {} ranks",
+                                  proof.actions, proof.messages, proof.ranks);
   for (const ProofFailure &warning : proof.warnings)
     text += "\nwarning: " + failureText(warning);
   return text;

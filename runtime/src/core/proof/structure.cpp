@@ -129,6 +129,8 @@ ProofFailure explainStructure(const Plan &plan, const Faults &faults) {
   if (auto fault = peerFault(plan))
     return *fault;
   ProofFailure failure{ProofRule::Structure, faults.list.front(), {}, {}};
+  if (faults.list.size() > 1)
+    failure.text += fmt::format(" (and {} more)", faults.list.size() - 1);
   for (const FaultPlace &place : faults.places) {
     const Role &role = plan.roles[place.role];
     const Lane &lane = role.lanes[place.lane];
