@@ -16,6 +16,7 @@
 #include "takt-rt/core/proof.h"
 
 #include "check.h"
+#include "checksum.h"
 #include "plan_generated.h"
 
 #include <fmt/format.h>
@@ -362,12 +363,18 @@ Plan Decoder::decode(const uint8_t *bytes, size_t size) {
     fail("not a plan file (no 'TAKT' at byte 4)");
   if (size >= FLATBUFFERS_MAX_BUFFER_SIZE)
     fail("larger than 2 GiB");
+  const size_t fileBytes = size;
+  const bool isChecked = takeChecksum(bytes, size, file);
   flatbuffers::Verifier verifier(bytes, size, /*max_depth=*/16,
                                  /*max_tables=*/8'000'000);
   if (!fb::VerifyPlanBuffer(verifier))
     fail("damaged: offsets leave the file");
   const fb::Plan &from = *fb::GetPlan(bytes);
   checkVersion(from);
+  if (from.checked() && !isChecked)
+    fail(fmt::format("damaged: no checksum ends it at byte {}: it is cut short "
+                     "or something follows it",
+                     fileBytes));
   if (!from.training())
     fail("has no training settings");
 

@@ -10,6 +10,8 @@
 // below two megabytes. The order of writing depends on the plan alone.
 //
 //===----------------------------------------------------------------------===//
+#include "checksum.h"
+
 #include "takt-rt/core/file.h"
 
 #include "plan_generated.h"
@@ -290,9 +292,11 @@ std::vector<uint8_t> Encoder::encode(const Plan &plan) {
                      model, cluster, compiler, inputHash, schedule, costSource,
                      trainingTable, inputs, layers, params, channels, groups,
                      roles, plan.predictedStep, plan.boundStep,
-                     plan.objectiveStep, resources));
-  return {builder.GetBufferPointer(),
-          builder.GetBufferPointer() + builder.GetSize()};
+                     plan.objectiveStep, resources, /*checked=*/true));
+  std::vector<uint8_t> bytes(builder.GetBufferPointer(),
+                             builder.GetBufferPointer() + builder.GetSize());
+  appendChecksum(bytes);
+  return bytes;
 }
 
 } // namespace

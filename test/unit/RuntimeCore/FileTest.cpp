@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "PlanBuilder.h"
 
+#include "takt-rt/core/crc32c.h"
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
 #include "takt-rt/core/text.h"
@@ -17,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 
 #include <unistd.h>
@@ -164,17 +166,74 @@ TEST(PlanFile, TruncationIsAnError) {
     EXPECT_NE(failureOf({bytes.begin(), bytes.begin() + size}), "") << size;
 }
 
+// Damage that leaves a plan in order is found by the checksum at the end.
+TEST(PlanFile, AnyDamageIsFound) {
+  std::vector<uint8_t> bytes = serialize(makePipeline(PipelineShape()));
+  ASSERT_EQ(failureOf(bytes), "");
+  for (size_t at = 0; at < bytes.size(); ++at)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::vector<uint8_t> damaged = bytes;
+      damaged[at] ^= uint8_t(1 << bit);
+      EXPECT_NE(failureOf(damaged), "") << "bit " << bit << " of byte " << at;
+    }
+  for (size_t size = bytes.size(); size-- > bytes.size() - 64;)
+    EXPECT_NE(failureOf({bytes.begin(), bytes.begin() + size}), "") << size;
+  for (const char *junk : {"x", "CRCC0000", "the end of another file"}) {
+    std::vector<uint8_t> longer = bytes;
+    longer.insert(longer.end(), junk, junk + std::strlen(junk));
+    EXPECT_NE(failureOf(longer), "") << junk;
+  }
+  std::vector<uint8_t> damaged = bytes;
+  damaged[100] ^= 1;
+  std::string size = std::to_string(bytes.size() - 8);
+  EXPECT_EQ(failureOf(damaged).find("f: damaged: the checksum of its first " +
+                                    size + " bytes is "),
+            0u)
+      << failureOf(damaged);
+  EXPECT_EQ(failureOf({bytes.begin(), bytes.end() - 8}),
+            "f: damaged: no checksum ends it at byte " + size +
+                ": it is cut short or something follows it");
+}
+
+// A file of a time before checksums has neither the sum nor the flag.
+TEST(PlanFile, OlderFilesHaveNoChecksum) {
+  Plan plan = makePipeline(PipelineShape());
+  std::vector<uint8_t> bytes = serialize(plan);
+  bytes.resize(bytes.size() - 8);
+  int read = 0;
+  for (uint8_t &byte : bytes) {
+    if (byte != 1)
+      continue;
+    byte = 0;
+    if (failureOf(bytes).empty() && toText(deserialize(bytes, "f")) == toText(plan))
+      ++read;
+    byte = 1;
+  }
+  EXPECT_EQ(read, 1);
+}
+
+/// The bytes with a checksum that fits them.
+static std::vector<uint8_t> summed(std::vector<uint8_t> bytes) {
+  size_t end = bytes.size() - 4;
+  uint32_t sum = crc32c(0, bytes.data(), end - 4);
+  for (int i = 0; i < 4; ++i)
+    bytes[end + i] = uint8_t(sum >> 8 * i);
+  return bytes;
+}
+
 // Whatever a byte turns into, reading ends with a plan or an error; a plan that
-// is read can be written in both forms.
+// is read can be written in both forms. The checksum fits, or it would be all
+// that is read.
 TEST(PlanFile, DamageNeverCrashes) {
   PipelineShape shape;
   shape.replicas = {1, 2};
   std::vector<uint8_t> bytes = serialize(makePipeline(shape));
   size_t refused = 0, tried = 0;
-  for (size_t at = 0; at < bytes.size(); ++at)
+  for (size_t at = 0; at < bytes.size() - 8; ++at)
     for (uint8_t flip : {0x01, 0x80, 0xff}) {
       std::vector<uint8_t> damaged = bytes;
       damaged[at] ^= flip;
+      damaged = summed(damaged);
       ++tried;
       try {
         Plan plan = deserialize(damaged, "f");
