@@ -68,6 +68,10 @@ void Problem::require(Clause clause, int32_t rule) {
   constraints.push_back({std::move(clause), rule});
 }
 
+void Problem::limitWeight(std::vector<Term> terms, int64_t limit) {
+  weightLimits.push_back({std::move(terms), limit});
+}
+
 std::optional<std::string> Problem::check() const {
   if (integers.empty())
     return "a problem has at least the integer 'zero'";
@@ -92,6 +96,22 @@ std::optional<std::string> Problem::check() const {
                            literal.gap);
     }
   }
+  for (size_t w = 0; w < weightLimits.size(); ++w) {
+    int64_t sum = 0;
+    if (weightLimits[w].limit < 0 || weightLimits[w].limit > kLargestWeight)
+      return fmt::format("weight limit {} is {}, not 0 to 2^31 - 1", w,
+                         weightLimits[w].limit);
+    for (const Term &term : weightLimits[w].terms) {
+      if (term.literal.kind == Literal::Kind::AtLeast ||
+          !known(term.literal.x, truths.size()))
+        return fmt::format("weight limit {} names a truth value that is not "
+                           "there",
+                           w);
+      if (term.weight < 0 || term.weight > kLargestWeight ||
+          (sum += term.weight) > kLargestWeight)
+        return fmt::format("weight limit {} has weights beyond 2^31 - 1", w);
+    }
+  }
   return std::nullopt;
 }
 
@@ -114,6 +134,13 @@ std::optional<std::string> takt::solver::verify(const Problem &problem,
     }
     if (!any)
       return fmt::format("none of {} is true", alternatives);
+  }
+  for (const WeightLimit &limit : problem.weightLimits) {
+    int64_t sum = 0;
+    for (const Term &term : limit.terms)
+      sum += isTrue(term.literal, values) ? term.weight : 0;
+    if (sum > limit.limit)
+      return fmt::format("weights add up to {}, beyond {}", sum, limit.limit);
   }
   return std::nullopt;
 }

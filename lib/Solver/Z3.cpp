@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A fresh context and a QF_IDL solver for every question (Z3's difference logic
-// engine beats its optimizer and its incremental mode on scheduling problems).
+// engine beats its optimizer and its incremental mode on scheduling problems);
+// QF_FD for weighted sums without integers, which it propagates.
 // Kept to the API of Z3 4.8.12. Its C++ header reports a mismatch of sorts by
 // `assert`, so only integers meet integers here and every variable is declared
 // in one place.
@@ -35,7 +36,8 @@ unsigned clampWork(int64_t work) {
 class Question {
 public:
   Question(const Problem &problem, const Settings &settings)
-      : problem(problem), settings(settings), solver(context, "QF_IDL") {
+      : problem(problem), settings(settings),
+        solver(context, logicOf(problem)) {
     z3::params params(context);
     params.set("random_seed", 0u);
     params.set("threads", 1u);
@@ -67,6 +69,12 @@ public:
   }
 
 private:
+  static const char *logicOf(const Problem &problem) {
+    const bool sumsOnly =
+        !problem.weightLimits.empty() && problem.integers.size() == 1;
+    return sumsOnly ? "QF_FD" : "QF_IDL";
+  }
+
   void declare() {
     // Numbered names: those of the problem need not be unique.
     for (size_t i = 0; i < problem.integers.size(); ++i)
@@ -119,9 +127,23 @@ private:
       else
         ofRule[constraint.rule].push_back(formula);
     }
+    for (const WeightLimit &limit : problem.weightLimits)
+      limitWeight(limit);
     for (size_t r = 0; r < rules.size(); ++r)
       if (!ofRule[r].empty())
         solver.add(z3::mk_and(ofRule[r]), rules[r]);
+  }
+
+  void limitWeight(const WeightLimit &limit) {
+    z3::expr_vector terms(context);
+    std::vector<int> weights;
+    for (const Term &term : limit.terms)
+      if (term.weight > 0) {
+        terms.push_back(literal(term.literal));
+        weights.push_back(int(term.weight));
+      }
+    if (!terms.empty())
+      solver.add(z3::pble(terms, weights.data(), int(limit.limit)));
   }
 
   void dump() {

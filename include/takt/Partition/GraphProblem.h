@@ -1,5 +1,4 @@
-//===- GraphProblem.h - stage assignment on a graph --------------*- C++
-//-*-===//
+//===- GraphProblem.h - stage assignment on a graph -------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0

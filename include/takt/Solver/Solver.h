@@ -1,4 +1,4 @@
-//===- Solver.h - the door to the constraint solver --------------*- C++ -*-===//
+//===- Solver.h - the door to the constraint solver -------------*- C++ -*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -7,9 +7,11 @@
 //
 // Small combinatorial questions as plain data: integers whose differences are
 // bounded (times, stage numbers, positions), truth values, and clauses over
-// both. That is integer difference logic, which Z3 decides fast; this library
-// is the only place that knows Z3, and no exception leaves it. Without Z3 it
-// answers `Verdict::Unknown`, so whoever asks has an answer of his own first.
+// both; and limits on weighted sums of truth values. Differences are decided by
+// Z3's difference logic, sums without integers by its solver for finite
+// domains, each fast on what it is made for. This library is the only
+// place that knows Z3, and no exception leaves it. Without Z3 it answers
+// `Verdict::Unknown`, so whoever asks has an answer of his own first.
 //
 // Every answer depends on the question alone: one thread, a fixed seed, and a
 // limit on Z3's count of work instead of time.
@@ -56,6 +58,20 @@ inline Literal fails(Truth t) { return {Literal::Kind::Fails, t.id, 0, 0}; }
 /// At least one of the alternatives must be true.
 using Clause = std::vector<Literal>;
 
+/// A truth value, as it is or negated, that adds `weight` to a sum.
+struct Term {
+  Literal literal; ///< Holds or Fails
+  int64_t weight = 0;
+};
+
+/// The weights of the true terms add up to at most `limit`.
+struct WeightLimit {
+  std::vector<Term> terms;
+  int64_t limit = 0;
+};
+/// Weights and limits are from 0 to this, and so are sums of all weights.
+constexpr int64_t kLargestWeight = (int64_t(1) << 31) - 1;
+
 /// Clauses of one rule are kept or dropped together; a core is a set of rules.
 constexpr int32_t kNoRule = -1;
 
@@ -67,13 +83,15 @@ struct Problem {
     int32_t rule = kNoRule; ///< kNoRule: a fact, never part of a core
   };
   std::vector<Constraint> constraints;
+  std::vector<WeightLimit> weightLimits; ///< facts
 
   Integer addInteger(std::string name);
   Truth addTruth(std::string name);
   int32_t addRule(std::string name);
   void require(Clause clause, int32_t rule = kNoRule);
-  /// First fault (an empty clause, an unknown variable, a gap beyond 2^40), or
-  /// nothing.
+  void limitWeight(std::vector<Term> terms, int64_t limit);
+  /// First fault (an empty clause, an unknown variable, a gap beyond 2^40, a
+  /// weight beyond 2^31 - 1), or nothing.
   std::optional<std::string> check() const;
 };
 

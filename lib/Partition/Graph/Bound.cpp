@@ -64,20 +64,36 @@ public:
       : context(context), graph(context.graph), choice(choice) {
     for (int32_t v = 0; v < graph.size; ++v)
       addNode(v);
+    collectLoads();
     requireWork(
         int64_t((__int128(choice.replicas) * mean.work + mean.devices - 1) /
                 mean.devices));
-    requireLoad();
   }
 
   solver::Problem atMost(Nanos load) const {
     solver::Problem question = problem;
-    for (const solver::Integer &sum : sums)
-      question.require({solver::atMost(sum, solver::kOrigin, load)});
+    for (const std::vector<solver::Term> &sum : loads) {
+      const Nanos grain = grainOf(sum);
+      std::vector<solver::Term> terms = sum;
+      for (solver::Term &term : terms)
+        term.weight /= grain; // down: the question only gets easier
+      question.limitWeight(std::move(terms),
+                           std::min(load / grain, solver::kLargestWeight));
+    }
     return question;
   }
 
 private:
+  using Terms = std::vector<solver::Term>;
+
+  /// What weights are divided by, so that the solver can add them.
+  static Nanos grainOf(const Terms &terms) {
+    Nanos sum = 0;
+    for (const solver::Term &term : terms)
+      sum += term.weight;
+    return sum / (solver::kLargestWeight / 2) + 1;
+  }
+
   void addNode(int32_t v) {
     before.push_back(problem.addTruth(fmt::format("before-{}", v)));
     notAfter.push_back(problem.addTruth(fmt::format("not-after-{}", v)));
@@ -94,59 +110,43 @@ private:
       problem.require({fails(inside[v])});
   }
 
+  /// Work of at least `least` inside: little work outside.
   void requireWork(Nanos least) {
-    solver::Integer sum = solver::kOrigin;
+    Terms terms;
+    Nanos whole = 0;
     for (int32_t v = 0; v < graph.size; ++v) {
       const Nanos time = context.leastTime[v];
-      if (time == kNever || time == 0)
+      if (time == kNever)
         continue;
-      const solver::Integer next =
-          problem.addInteger(fmt::format("work-{}", v));
-      problem.require({solver::atMost(next, sum, time)});
-      problem.require({holds(inside[v]), solver::atMost(next, sum, 0)});
-      sum = next;
+      whole += time;
+      terms.push_back({fails(inside[v]), time});
     }
-    problem.require({solver::atLeast(sum, solver::kOrigin, least)});
+    const Nanos grain = grainOf(terms);
+    for (solver::Term &term : terms)
+      term.weight /= grain;
+    problem.limitWeight(std::move(terms), (whole - least) / grain);
   }
 
-  /// One more step of a sum, taken when `condition` holds.
-  void step(solver::Integer &sum, solver::Truth condition, Nanos time) {
-    if (time == 0)
-      return;
-    const solver::Integer next =
-        problem.addInteger(fmt::format("load-{}", problem.integers.size()));
-    problem.require({solver::atLeast(next, sum, 0)});
-    problem.require({fails(condition), solver::atLeast(next, sum, time)});
-    sum = next;
-  }
-
-  void requireLoad() {
+  void collectLoads() {
     const bool together = context.problem.costModel == GraphCostModel::Sum;
-    solver::Integer work = solver::kOrigin;
     const int64_t r = choice.replicas;
+    Terms work, in, out;
     for (int32_t v = 0; v < graph.size; ++v) {
       const GraphNode &node = graph.nodes[v];
       if (node.time[choice.device] == kCannotRun)
         continue;
       // Rounded down, so that the sum stays below what the block pays.
-      step(work, inside[v],
-           node.time[choice.device] + 2 * (r - 1) * node.reduce / r);
+      work.push_back({holds(inside[v]), node.time[choice.device] +
+                                            2 * (r - 1) * node.reduce / r});
     }
-    if (context.problem.devices[choice.device].transfers) {
-      solver::Integer in = together ? work : solver::kOrigin;
-      for (const CondensedTensor &tensor : graph.tensors)
-        step(in, readsFromOutside(tensor), tensor.time);
-      solver::Integer out = together ? in : solver::kOrigin;
-      for (const CondensedTensor &tensor : graph.tensors)
-        step(out, isReadOutside(tensor), tensor.time);
-      if (together) {
-        work = out;
-      } else {
-        sums.push_back(in);
-        sums.push_back(out);
+    if (context.problem.devices[choice.device].transfers)
+      for (const CondensedTensor &tensor : graph.tensors) {
+        Terms &reading = together ? work : in;
+        reading.push_back({holds(readsFromOutside(tensor)), tensor.time});
+        Terms &sending = together ? work : out;
+        sending.push_back({holds(isReadOutside(tensor)), tensor.time});
       }
-    }
-    sums.push_back(work);
+    loads = {work, in, out};
   }
 
   solver::Truth readsFromOutside(const CondensedTensor &tensor) {
@@ -182,7 +182,7 @@ private:
   const Choice choice;
   solver::Problem problem;
   std::vector<solver::Truth> before, notAfter, inside;
-  std::vector<solver::Integer> sums;
+  std::vector<std::vector<solver::Term>> loads;
 };
 
 /// Least period that a bottleneck run this way can have, up to `known`.

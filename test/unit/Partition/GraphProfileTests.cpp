@@ -224,6 +224,21 @@ TEST(GraphProfile, OrderSearchBeatsTheOrderOfNumbers) {
   EXPECT_EQ(verify(problem, *found.partition).value_or(""), "");
 }
 
+TEST(GraphProfile, RelaxationRaisesTheBoundAboveTheCap) {
+  if (!solver::available())
+    GTEST_SKIP() << "this build has no solver";
+  const GraphProblem problem = resnet50();
+  GraphSettings settings;
+  settings.maxDownSets = 200;
+  settings.searchWork = 1;
+  const GraphResult found = solveGraph(problem, settings);
+  ASSERT_TRUE(found.partition.has_value());
+  EXPECT_EQ(found.partition->rung, GraphRung::Bottleneck);
+  EXPECT_GT(double(found.partition->bound),
+            1.2 * double(averageBound(problem).value));
+  EXPECT_LE(double(found.partition->bound) * 1e-9, .201632 + 1e-6);
+}
+
 TEST(GraphProfile, FaultsHaveTheirPlace) {
   Diagnostics diags;
   EXPECT_FALSE(readProfileGraph("node1 -- a -- forward_compute_time=1\n",

@@ -226,4 +226,94 @@ TEST_F(SolverTest, AgreesWithEnumerationOnRandomClauses) {
   EXPECT_LT(satisfiable, 130);
 }
 
+/// All integers 0, every combination of the truth values.
+bool satisfiableByEnumeration(const Problem &problem) {
+  Values values;
+  values.integers.assign(problem.integers.size(), 0);
+  const size_t truths = problem.truths.size();
+  for (unsigned bits = 0; bits < 1u << truths; ++bits) {
+    values.truths.clear();
+    for (size_t t = 0; t < truths; ++t)
+      values.truths.push_back(bits >> t & 1);
+    if (!verify(problem, values))
+      return true;
+  }
+  return false;
+}
+
+/// Clauses and weighted sums over truth values; with `integer`, beside an
+/// integer, which takes another of Z3's solvers.
+void agreeOnWeights(bool integer) {
+  std::mt19937 random(7);
+  auto draw = [&](int low, int high) {
+    return low + int(random() % unsigned(high - low + 1));
+  };
+  int satisfiable = 0;
+  for (int round = 0; round < 200; ++round) {
+    SCOPED_TRACE(round);
+    Problem problem;
+    if (integer) // 0 keeps this, so enumeration may leave it at 0
+      problem.require({atLeast(problem.addInteger("x"), kOrigin, 0)});
+    for (int t = 0; t < 8; ++t)
+      problem.addTruth("t");
+    auto some = [&] {
+      const Truth truth{draw(0, 7)};
+      return draw(0, 1) ? holds(truth) : fails(truth);
+    };
+    for (int c = draw(0, 8); c > 0; --c)
+      problem.require({some(), some()},
+                      draw(0, 1) ? problem.addRule("r") : kNoRule);
+    for (int w = draw(1, 3); w > 0; --w) {
+      std::vector<Term> terms;
+      int64_t sum = 0;
+      const int64_t scale = draw(0, 1) ? 1 : 30000000;
+      for (int t = draw(3, 8); t > 0; --t) {
+        terms.push_back({some(), draw(0, 8) * scale});
+        sum += terms.back().weight;
+      }
+      problem.limitWeight(terms, sum * draw(5, 60) / 100);
+    }
+    const Answer one = decide(problem, {}), two = decide(problem, {});
+    ASSERT_NE(one.verdict, Verdict::Unknown) << one.message;
+    const bool expected = satisfiableByEnumeration(problem);
+    EXPECT_EQ(one.verdict == Verdict::Satisfiable, expected);
+    EXPECT_EQ(one.work, two.work);
+    EXPECT_GT(one.work, 0);
+    satisfiable += expected;
+    if (expected)
+      continue;
+    // The core alone must clash as well.
+    Problem core = problem;
+    core.constraints.clear();
+    for (const Problem::Constraint &constraint : problem.constraints)
+      if (constraint.rule == kNoRule ||
+          std::count(one.core.begin(), one.core.end(), constraint.rule))
+        core.constraints.push_back(constraint);
+    EXPECT_FALSE(satisfiableByEnumeration(core));
+  }
+  EXPECT_GT(satisfiable, 40);
+  EXPECT_LT(satisfiable, 160);
+}
+
+TEST_F(SolverTest, AgreesWithEnumerationOnWeights) { agreeOnWeights(false); }
+
+TEST_F(SolverTest, AgreesWithEnumerationOnWeightsBesideIntegers) {
+  agreeOnWeights(true);
+}
+
+TEST(SolverProblem, BadWeightsAreRefused) {
+  auto faultOf = [](Literal literal, int64_t weight, int64_t limit) {
+    Problem problem;
+    problem.addTruth("t");
+    problem.limitWeight({{literal, weight}, {holds({0}), 1}}, limit);
+    return problem.check().value_or("");
+  };
+  EXPECT_EQ(faultOf(holds({0}), kLargestWeight - 1, kLargestWeight), "");
+  EXPECT_NE(faultOf(holds({0}), kLargestWeight, 1), "");
+  EXPECT_NE(faultOf(holds({0}), -1, 1), "");
+  EXPECT_NE(faultOf(holds({0}), 1, -1), "");
+  EXPECT_NE(faultOf(holds({1}), 1, 1), "");
+  EXPECT_NE(faultOf(atLeast({0}, {0}, 0), 1, 1), "");
+}
+
 } // namespace
