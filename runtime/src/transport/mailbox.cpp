@@ -58,7 +58,7 @@ bool Receiving::poll() {
   }
   MoveTime began = moved;
   isTaken = box->receive(turn, data, bytes, take, moved);
-  if (box->emulation)
+  if (box->emulation) // whatever the transport saw of it
     moved = began;
   return isTaken;
 }

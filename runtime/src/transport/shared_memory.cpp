@@ -80,7 +80,8 @@ bool SharedMailbox::arrives(uint64_t turn, std::byte *, Bytes bytes, Take) {
 bool SharedMailbox::receive(uint64_t turn, std::byte *to, Bytes bytes,
                             Take take, MoveTime &moved) {
   if (gotOfMessage == 0) {
-    moved = std::chrono::steady_clock::now();
+    if (moved == MoveTime()) // else since its link has been at work on it
+      moved = std::chrono::steady_clock::now();
     box.moved.store(moved.time_since_epoch() / std::chrono::nanoseconds(1),
                     std::memory_order_relaxed);
   }

@@ -46,7 +46,9 @@ bool ThreadMailbox::arrives(uint64_t turn, std::byte *, Bytes size, Take) {
 
 bool ThreadMailbox::receive(uint64_t turn, std::byte *to, Bytes size, Take take,
                             MoveTime &movedAt) {
-  movedAt = moved = std::chrono::steady_clock::now();
+  if (movedAt == MoveTime()) // else since its link has been at work on it
+    movedAt = std::chrono::steady_clock::now();
+  moved = movedAt;
   takeBytes(take, data, to, size);
   taken.store(turn + 1, std::memory_order_release);
   if (sender)

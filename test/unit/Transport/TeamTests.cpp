@@ -149,6 +149,10 @@ TEST(Emulation, HoldsMessagesUp) {
   EXPECT_EQ(to[999], 1);
   EXPECT_TRUE(send.poll());
   EXPECT_EQ(recv.wakeAt(), MoveTime::max());
+  // Both ends agree on when the link began, and not on when it ended.
+  EXPECT_EQ(send.movedAt(), recv.movedAt());
+  EXPECT_LE(recv.movedAt() + std::chrono::nanoseconds(3'000'000),
+            std::chrono::steady_clock::now());
 }
 
 TEST(Emulation, AFixedTimeCountsWhateverTheSize) {

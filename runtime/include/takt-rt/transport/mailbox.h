@@ -67,7 +67,8 @@ protected:
   /// when the sender offers another number of bytes.
   virtual bool arrives(uint64_t turn, std::byte *data, Bytes bytes,
                        Take take) = 0;
-  /// After `arrives`: moves the message on; true once it has been taken.
+  /// After `arrives`: moves the message on; true once it has been taken. A time
+  /// in `moved` is when its emulated link began to move it.
   virtual bool receive(uint64_t turn, std::byte *data, Bytes bytes, Take take,
                        MoveTime &moved) = 0;
 
