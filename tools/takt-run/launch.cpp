@@ -85,7 +85,7 @@ private:
 
 class Launcher {
 public:
-  Launcher(const RunOptions &options, char **arguments);
+  Launcher(int count, char **arguments);
   ~Launcher();
   int run();
 
@@ -100,7 +100,6 @@ private:
   void signalAll(int signal);
   int exitCode() const;
 
-  const RunOptions &options;
   char **arguments;
   int count;
   std::string token;
@@ -115,19 +114,8 @@ private:
   rt::Deadline nextMeasure;
 };
 
-Launcher::Launcher(const RunOptions &options, char **arguments)
-    : options(options), arguments(arguments), count(*options.processes),
-      token(rt::hex(rt::randomDigest())) {
-  if (options.plan == "-")
-    throw Error("with '-n' the plan cannot come from standard input: name a "
-                "file",
-                ExitCode::Usage);
-  rt::Plan plan = rt::readPlan(options.plan, rt::Reading::Structure);
-  if (plan.numRanks() != count)
-    throw Error(fmt::format("the plan has {} ranks and '-n' asks for {} "
-                            "processes",
-                            plan.numRanks(), count),
-                ExitCode::DoesNotFit);
+Launcher::Launcher(int count, char **arguments)
+    : arguments(arguments), count(count), token(rt::hex(rt::randomDigest())) {
   // Before the server's thread starts, which must not get them.
   sigset_t mask;
   sigemptyset(&mask);
@@ -312,7 +300,21 @@ int Launcher::exitCode() const {
 } // namespace
 
 int launch(const RunOptions &options, char **arguments) {
-  return Launcher(options, arguments).run();
+  if (options.plan == "-")
+    throw Error("with '-n' the plan cannot come from standard input: name a "
+                "file",
+                ExitCode::Usage);
+  rt::Plan plan = rt::readPlan(options.plan, rt::Reading::Structure);
+  if (plan.numRanks() != *options.processes)
+    throw Error(fmt::format("the plan has {} ranks and '-n' asks for {} "
+                            "processes",
+                            plan.numRanks(), *options.processes),
+                ExitCode::DoesNotFit);
+  return startProcesses(*options.processes, arguments);
+}
+
+int startProcesses(int count, char **arguments) {
+  return Launcher(count, arguments).run();
 }
 
 } // namespace takt::run

@@ -22,4 +22,7 @@ namespace takt::run {
 /// started: DoesNotFit when the plan has another number of ranks.
 int launch(const RunOptions &options, char **arguments);
 
+/// The same without a plan: `count` processes with these arguments.
+int startProcesses(int count, char **arguments);
+
 } // namespace takt::run

@@ -49,6 +49,8 @@ public:
   /// `predictedStep`: 0 when not known.
   void connect(const rt::Plan &plan, rt::Nanos predictedStep);
   const rt::Seats &seats() const { return theSeats; }
+  /// By what messages go, for people; after `connect`.
+  const std::string &transport() const { return connected.summary; }
   /// What this process has of the run; after `connect`.
   Share share();
   /// Longest time without progress; likewise.

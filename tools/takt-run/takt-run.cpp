@@ -7,10 +7,12 @@
 //
 // takt-run PLAN [--data FILE] [--steps N] ...    train from a plan
 // takt-run PLAN -n N ...                         the same, a process a rank
+// takt-run calibrate [-n N] -o cluster.yaml      measure this machine
 //
 //===----------------------------------------------------------------------===//
 
 #include "../arguments.h"
+#include "calibrate.h"
 #include "launch.h"
 #include "run.h"
 
@@ -104,6 +106,12 @@ void addProcessOptions(CLI::App &app, run::RunOptions &options) {
       ->check(CLI::Range(1e-3, 1e9))
       ->check(finite)
       ->default_str("300");
+}
+
+void addOptions(CLI::App &app, run::RunOptions &options, std::string &format) {
+  app.add_option("plan", options.plan,
+                 "plan written by taktc, - for standard input");
+  addProcessOptions(app, options);
   app.add_option("--timeout-factor", options.timeoutFactor,
                  "processes without --timeout: steps without progress that end "
                  "the run ...")
@@ -115,13 +123,6 @@ void addProcessOptions(CLI::App &app, run::RunOptions &options) {
       ->check(CLI::Range(1e-3, 1e9))
       ->check(finite)
       ->default_str("30");
-}
-
-void addOptions(CLI::App &app, run::RunOptions &options, std::string &format) {
-  app.add_option("plan", options.plan,
-                 "plan written by taktc, - for standard input")
-      ->required();
-  addProcessOptions(app, options);
   CLI::Option *data =
       app.add_option("--data", options.data, "text to learn from");
   app.add_flag("--synthetic", options.synthetic,
@@ -185,6 +186,36 @@ void addOptions(CLI::App &app, run::RunOptions &options, std::string &format) {
   app.add_flag("-q,--quiet", options.quiet, "no report");
 }
 
+CLI::App *addCalibrate(CLI::App &app, run::RunOptions &options,
+                       run::CalibrateOptions &what) {
+  CLI::App *command = app.add_subcommand(
+      "calibrate", "measure links and rates into a cluster file for taktc");
+  command->add_option("-o,--output", what.output, "where to write")
+      ->default_str("-");
+  addProcessOptions(*command, options);
+  CLI::Option *tests =
+      command->add_option("--nccl-tests", what.ncclTests,
+                          "output of all_reduce_perf or sendrecv_perf instead "
+                          "of own messages; one of one node, one of several");
+  command->add_option("--nodes", what.nodes, "nodes of a FILE that names none")
+      ->check(CLI::Range(1, 1 << 20))
+      ->needs(tests);
+  auto quantity = [&](const char *name, std::string &value, const char *units,
+                      const char *meaning) {
+    command->add_option(name, value, meaning)
+        ->check([units](const std::string &text) {
+          return run::quantityFault(text, units);
+        });
+  };
+  quantity("--flops", what.flops, "[MGTP]?FLOP/s",
+           "rate of a device, instead of measuring it here");
+  quantity("--memory-bandwidth", what.memoryBandwidth,
+           "B/s|[KMGT]i?B/s|[MGT]bit/s", "likewise");
+  quantity("--memory", what.memory, "B|[KMGT]i?B", "likewise");
+  command->add_flag("-q,--quiet", what.quiet, "no report");
+  return command;
+}
+
 int fail(const std::string &message, ExitCode code) {
   std::cerr << "takt-run: error: " << message << '\n';
   return int(code);
@@ -203,6 +234,8 @@ int main(int argc, char **argv) {
   run::RunOptions options;
   std::string format = "text";
   addOptions(app, options, format);
+  run::CalibrateOptions what;
+  CLI::App *calibrate = addCalibrate(app, options, what);
   if (std::string fault = emptyValueFault(argc, argv); !fault.empty())
     return fail(fault, ExitCode::Usage);
   try {
@@ -213,12 +246,21 @@ int main(int argc, char **argv) {
     app.exit(error);
     return int(ExitCode::Usage);
   }
+  if (!calibrate->parsed() && options.plan.empty())
+    return fail("plan is required", ExitCode::Usage);
   options.json = format == "json";
   try {
     rt::Environment environment = rt::Environment::ofThisProcess();
     // A child that '-n' started has its parent's arguments.
-    if (options.processes && environment.text("TAKT_STORE") != "launcher" &&
-        options.dryRun.empty())
+    bool starts =
+        options.processes && environment.text("TAKT_STORE") != "launcher";
+    if (calibrate->parsed()) {
+      if (starts && what.ncclTests.empty())
+        return run::startProcesses(*options.processes, argv);
+      run::calibrate(options, what);
+      return int(ExitCode::Done);
+    }
+    if (starts && options.dryRun.empty())
       return run::launch(options, argv);
     run::run(options);
     return int(ExitCode::Done);
