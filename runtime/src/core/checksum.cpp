@@ -41,9 +41,10 @@ bool takeChecksum(const uint8_t *bytes, size_t &size, const std::string &file) {
     stated |= static_cast<uint32_t>(bytes[size - 4 + i]) << 8 * i;
   uint32_t found = crc32c(0, bytes, end);
   if (found != stated)
-    throw Error(fmt::format("{}: damaged: the checksum of its first {} bytes is "
-                            "{:08x}, byte {} states {:08x}",
-                            file, end, found, size - 4, stated));
+    throw Error(
+        fmt::format("{}: damaged: the checksum of its first {} bytes is "
+                    "{:08x}, byte {} states {:08x}",
+                    file, end, found, size - 4, stated));
   size = end;
   return true;
 }

@@ -123,14 +123,12 @@ TEST(Gradients, ASumThatIsNotWhole) {
   rt::Plan plan = gptPlan(true, false, 2);
   for (rt::Role &role : plan.roles)
     for (rt::Procedure &procedure : role.procedures) {
-      auto sum = std::find_if(
-          procedure.kernels.begin(), procedure.kernels.end(),
-          [](const rt::Kernel &k) {
-            return k.kind == rt::KernelKind::Accumulate &&
-                   k.phase == rt::Phase::InputGrad;
-          });
-      if (sum == procedure.kernels.end() ||
-          sum + 1 == procedure.kernels.end())
+      auto sum = std::find_if(procedure.kernels.begin(),
+                              procedure.kernels.end(), [](const rt::Kernel &k) {
+                                return k.kind == rt::KernelKind::Accumulate &&
+                                       k.phase == rt::Phase::InputGrad;
+                              });
+      if (sum == procedure.kernels.end() || sum + 1 == procedure.kernels.end())
         continue;
       rt::Plan broken = plan;
       std::vector<rt::Kernel> &kernels =

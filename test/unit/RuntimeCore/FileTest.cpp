@@ -205,7 +205,8 @@ TEST(PlanFile, OlderFilesHaveNoChecksum) {
     if (byte != 1)
       continue;
     byte = 0;
-    if (failureOf(bytes).empty() && toText(deserialize(bytes, "f")) == toText(plan))
+    if (failureOf(bytes).empty() &&
+        toText(deserialize(bytes, "f")) == toText(plan))
       ++read;
     byte = 1;
   }

@@ -1,4 +1,5 @@
-//===- gradients.cpp - each layer's work once, each gradient once *- C++ -*-===//
+//===- gradients.cpp - each layer's work once, each gradient once *- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -85,9 +86,8 @@ std::map<int32_t, std::set<Way>> RoleChecker::ways() const {
       Way way;
       for (; path != 0; path = paths[path].before)
         way.push_back(paths[path].procedure);
-      std::sort(way.begin(), way.end(), [&](uint16_t a, uint16_t b) {
-        return turn(a) < turn(b);
-      });
+      std::sort(way.begin(), way.end(),
+                [&](uint16_t a, uint16_t b) { return turn(a) < turn(b); });
       all[stage].insert(std::move(way));
     }
   }
@@ -105,8 +105,8 @@ std::optional<ProofFailure> RoleChecker::updates() const {
       for (const BufferRef &ref : kernel.operands)
         operands.push_back(keyOf(ref));
       if (!seen.insert({kernel.kind, kernel.layer, operands}).second)
-        return program.kernelFailure(ProofRule::Completeness, index, p,
-                                     &kernel, "runs a second time");
+        return program.kernelFailure(ProofRule::Completeness, index, p, &kernel,
+                                     "runs a second time");
     }
   }
   return std::nullopt;

@@ -85,9 +85,8 @@ LayerGradients::LayerGradients(RoleGradients &common, int32_t stage,
 void LayerGradients::fail(uint16_t procedure, const Kernel *kernel,
                           const std::string &text) {
   if (!failure)
-    failure = common.program.kernelFailure(ProofRule::Completeness,
-                                           common.index, procedure, kernel,
-                                           text);
+    failure = common.program.kernelFailure(
+        ProofRule::Completeness, common.index, procedure, kernel, text);
 }
 
 std::string LayerGradients::layerText(int32_t layer) const {
@@ -231,8 +230,9 @@ void LayerGradients::layerKernel(uint16_t procedure, const Kernel &kernel,
                                  const BackwardFlow &flow) {
   auto found = stepOf.find({kernel.layer, flow.forward});
   if (found == stepOf.end() && !isOpaque)
-    return fail(procedure, &kernel, "is of a layer that the stage does not run "
-                                    "forward");
+    return fail(procedure, &kernel,
+                "is of a layer that the stage does not run "
+                "forward");
   for (size_t i = 0; i < kernel.operands.size(); ++i)
     if (role.pools[kernel.operands[i].pool].kind == PoolKind::Gradients)
       addsTo(procedure, kernel, kernel.operands[i]);
@@ -243,8 +243,7 @@ void LayerGradients::layerKernel(uint16_t procedure, const Kernel &kernel,
   if (flow.taken != kNoOperand &&
       !(read(keyOf(kernel.operands[flow.taken])) == output.due)) {
     isVague = !step.isAlive;
-    return fail(procedure, &kernel,
-                "takes a gradient that " + dueText(output));
+    return fail(procedure, &kernel, "takes a gradient that " + dueText(output));
   }
   if (flow.made == kNoOperand)
     return;
@@ -290,8 +289,7 @@ void LayerGradients::addsTo(uint16_t procedure, const Kernel &kernel,
   if (param == common.paramOfSum.end())
     return; // refused with the parameters
   added[kernel.layer].insert(param->second);
-  auto entry =
-      common.adders.insert({keyOf(ref), {kernel.layer, stage}}).first;
+  auto entry = common.adders.insert({keyOf(ref), {kernel.layer, stage}}).first;
   if (!sums.insert(keyOf(ref)).second ||
       entry->second != std::make_pair(kernel.layer, stage))
     fail(procedure, &kernel,
