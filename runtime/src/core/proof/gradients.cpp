@@ -115,27 +115,39 @@ std::optional<ProofFailure> RoleChecker::updates() const {
 /// A gradient that a stage takes from another of the same role must be the one
 /// that is due of the tensor which that one took from it.
 std::optional<ProofFailure> RoleChecker::handOvers() const {
-  for (const auto &[stage, taking] : passed)
-    for (const Passed &taker : taking) {
-      const LayerGradients &own = taker.gradients;
-      for (const BufferKey &tensor : own.left)
-        for (const auto &[other, giving] : passed)
-          for (const Passed &giver : giving) {
-            const LayerGradients &next = giver.gradients;
-            auto due = next.dueOutside.find(tensor);
-            if (other == stage || due == next.dueOutside.end() ||
-                own.opaque() || next.opaque())
-              continue;
-            for (const BufferKey &gradient : own.handedOver) {
-              auto made = next.held.find(gradient);
-              if (made == next.held.end() || !(made->second == due->second))
-                return program.kernelFailure(
-                    ProofRule::Completeness, index, giver.way.back(), nullptr,
-                    fmt::format("hands stage {} a gradient that {}", stage,
-                                next.outsideText(tensor)));
-            }
-          }
+  struct Giver {
+    int32_t stage;
+    const Passed *passed;
+  };
+  std::map<BufferKey, std::vector<Giver>> giversOf; // by tensor taken
+  for (const auto &[stage, giving] : passed)
+    for (const Passed &giver : giving)
+      for (const auto &[tensor, due] : giver.gradients.dueOutside)
+        giversOf[tensor].push_back({stage, &giver});
+  auto check = [&](int32_t stage, const LayerGradients &own,
+                   const BufferKey &tensor, const Giver &giver) {
+    const LayerGradients &next = giver.passed->gradients;
+    std::optional<ProofFailure> failure;
+    if (giver.stage == stage || own.opaque() || next.opaque())
+      return failure;
+    for (const BufferKey &gradient : own.handedOver) {
+      auto made = next.held.find(gradient);
+      if (made == next.held.end() ||
+          !(made->second == next.dueOutside.at(tensor)))
+        failure = program.kernelFailure(
+            ProofRule::Completeness, index, giver.passed->way.back(), nullptr,
+            fmt::format("hands stage {} a gradient that {}", stage,
+                        next.outsideText(tensor)));
     }
+    return failure;
+  };
+  for (const auto &[stage, taking] : passed)
+    for (const Passed &taker : taking)
+      for (const BufferKey &tensor : taker.gradients.left)
+        if (auto givers = giversOf.find(tensor); givers != giversOf.end())
+          for (const Giver &giver : givers->second)
+            if (auto failure = check(stage, taker.gradients, tensor, giver))
+              return failure;
   return std::nullopt;
 }
 
