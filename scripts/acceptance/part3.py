@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Part 3: many processes, and what goes wrong with them."""
+import predictions
 from common import finish, integration, report, unit
 
 
@@ -41,4 +42,6 @@ line_2_faults()
 line_2_checkpoint_faults()
 line_3_other_layouts()
 line_4_strangers()
+predictions.line_5_overhead()
+predictions.lines_5_and_6()
 finish()

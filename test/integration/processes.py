@@ -6,6 +6,7 @@ run says and returns when it cannot start.
 Argument: steps (default: 20).
 """
 import json
+import re
 import subprocess
 import sys
 
@@ -57,6 +58,11 @@ def reports(plan, folder):
     measured = {e["args"]["name"] for e in events if e["name"] == "process_name"
                 and "measured" in e["args"]["name"]}
     assert len(measured) == 4, measured
+    takt.run("takt-run", plan, "--data", takt.TEXT, "--steps", 4, "-q",
+             "--threads", "--profile", f"{folder}/threads.yaml")
+    names = [re.findall(r"^    ([\w.-]+): {forward", open(path).read(), re.M)
+             for path in (f"{folder}/p.yaml", f"{folder}/threads.yaml")]
+    assert names[0] and names[0] == names[1], names
     layers = takt.run("taktc", takt.INPUTS / "gpt-tiny.yaml",
                       takt.INPUTS / "host-8.yaml", "--profile",
                       f"{folder}/p.yaml", "--stages=2", "--replicas=2",
