@@ -148,7 +148,13 @@ std::optional<int64_t> Reader::percent(const YamlNode &node,
   std::optional<double> value = real(number, key, range);
   if (!value)
     return std::nullopt;
-  return std::llround(*value * 10000);
+  const int64_t ppm = std::llround(*value * 10000);
+  if (std::abs(*value * 10000 - double(ppm)) > 1e-4) {
+    error(node, fmt::format("'{}' has at most 4 decimals, not {}", key,
+                            describe(node)));
+    return std::nullopt;
+  }
+  return ppm;
 }
 
 std::optional<bool> Reader::truth(const YamlNode &node, std::string_view key) {

@@ -128,6 +128,7 @@ OverlapSolution takt::solveOverlap(const OverlapProblem &problem,
       solver::minimise(question.problem, question.makespan, best.bound,
                        valuesOf(question, best), settings);
   best.work = found.work;
+  best.failure = found.failure;
   best.bound = std::max(best.bound, found.bound);
   best.method = "Z3";
   if (!found.values || found.value >= best.makespan)

@@ -11,6 +11,9 @@
 // so the members are tried, and where one is not enough the members of the core
 // that is left.
 //
+// All of it draws on one budget. Where that ends, what is known by then is
+// reported: a core is one at any time while it shrinks.
+//
 //===----------------------------------------------------------------------===//
 #include "takt/Partition/Constraints.h"
 
@@ -29,6 +32,10 @@ namespace {
 constexpr size_t kMostReliefs = 4;
 constexpr size_t kMostTried = 64; ///< sets of each size
 
+/// In units of the budget: one of the constraint solver's, a clause to write down
+/// for it, and a segment to make a problem of.
+constexpr int64_t kSolverUnit = 50, kClauseCost = 2000, kSegmentCost = 500;
+
 using Set = std::set<int32_t>; ///< of constraints
 
 class Explanation {
@@ -37,7 +44,7 @@ public:
               const std::vector<SideConstraint> &constraints,
               const solver::Settings &settings, int64_t workLimit)
       : base(base), constraints(constraints), settings(settings),
-        workLimit(workLimit) {
+        left(workLimit) {
     for (size_t c = 0; c < constraints.size(); ++c)
       all.insert(int32_t(c));
   }
@@ -46,6 +53,7 @@ public:
     const Set &first = coreWithout({});
     if (first.empty())
       return std::move(report);
+    report.minimal = !report.outOfWork;
     report.facts = factsOf(first);
     const std::optional<Set> removed = cheapest();
     // The cores on the way to the answer, or the first alone.
@@ -74,18 +82,31 @@ private:
     return result;
   }
 
-  /// Proven infeasible.
-  bool clashes(const PartitionProblem &problem, const Set &set) const {
-    const auto constrained = constrain(problem, chosen(set));
-    return !constrained || partitionFeasible(*constrained, workLimit) ==
-                               Feasibility::No;
+  void spend(int64_t work) {
+    left -= work;
+    report.outOfWork |= left <= 0;
   }
 
-  /// Proven feasible; neither this nor `clashes` where the work ran out.
-  bool keepable(const PartitionProblem &problem, const Set &set) const {
+  Feasibility feasibility(const PartitionProblem &problem, const Set &set) {
     const auto constrained = constrain(problem, chosen(set));
-    return constrained && partitionFeasible(*constrained, workLimit) ==
-                              Feasibility::Yes;
+    if (!constrained)
+      return Feasibility::No;
+    if (left <= 0)
+      return Feasibility::Unknown;
+    int64_t spent = 0;
+    const Feasibility answer = partitionFeasible(*constrained, left, &spent);
+    spend(spent + kSegmentCost * int64_t(base.segments.size()));
+    return answer;
+  }
+
+  /// Proven infeasible; neither this nor `keepable` where the work ran out.
+  bool clashes(const PartitionProblem &problem, const Set &set) {
+    return feasibility(problem, set) == Feasibility::No;
+  }
+
+  /// Proven feasible.
+  bool keepable(const PartitionProblem &problem, const Set &set) {
+    return feasibility(problem, set) == Feasibility::Yes;
   }
 
   Set without(const Set &removed) const {
@@ -103,23 +124,41 @@ private:
     return entry->second;
   }
 
-  Set firstCore(const Set &set) const {
-    const std::vector<int32_t> members(set.begin(), set.end());
-    const auto question = sideConstraintQuestion(base, chosen(set));
+  /// The question with what it costs to pose it in bounds.
+  std::optional<solver::Problem> questionOf(const Set &set) const {
+    for (const bool memory : {true, false}) {
+      auto question = sideConstraintQuestion(base, chosen(set), memory);
+      if (question &&
+          kClauseCost * int64_t(question->constraints.size()) < left / 8)
+        return question;
+    }
+    return std::nullopt;
+  }
+
+  Set firstCore(const Set &set) {
+    const auto question = questionOf(set);
     if (!question)
       return set;
-    const solver::Answer answer = solver::decide(*question, settings);
+    solver::Settings limited = settings;
+    limited.workLimit = std::clamp<int64_t>(left / kSolverUnit / 4, 1,
+                                            settings.workLimit);
+    const solver::Answer answer = solver::decide(*question, limited);
+    spend(kSolverUnit * answer.work +
+          kClauseCost * int64_t(question->constraints.size()));
+    if (answer.failure)
+      report.failure = answer.failure;
     if (answer.verdict != solver::Verdict::Unsatisfiable)
       return set;
+    const std::vector<int32_t> members(set.begin(), set.end());
     Set core;
     for (const int32_t rule : answer.core)
       core.insert(members[rule]);
     return clashes(base, core) ? core : set;
   }
 
-  Set shrink(Set core) const {
+  Set shrink(Set core) {
     const std::vector<int32_t> members(core.begin(), core.end());
-    for (auto c = members.rbegin(); c != members.rend(); ++c) {
+    for (auto c = members.rbegin(); c != members.rend() && left > 0; ++c) {
       Set fewer = core;
       fewer.erase(*c);
       if (clashes(base, fewer))
@@ -129,7 +168,7 @@ private:
   }
 
   /// Facts without which the core could be kept.
-  std::vector<std::string> factsOf(const Set &core) const {
+  std::vector<std::string> factsOf(const Set &core) {
     std::vector<std::string> facts;
     auto tryFact = [&](bool present, const std::string &text, auto change) {
       PartitionProblem changed = base;
@@ -168,7 +207,9 @@ private:
     for (size_t size = 1; size <= kMostReliefs; ++size) {
       std::optional<Set> answer;
       std::vector<Set> next;
-      for (const Set &removed : frontier)
+      for (const Set &removed : frontier) {
+        if (left <= 0)
+          return answer;
         for (const int32_t c : coreWithout(removed)) {
           Set more = removed;
           more.insert(c);
@@ -176,8 +217,16 @@ private:
           path.push_back(c);
           if (!pathTo.emplace(more, path).second)
             continue;
-          PartitionResult found =
-              takt::solvePartition(base, chosen(without(more)), workLimit);
+          if (left <= 0)
+            return answer;
+          // Most sets are not enough, which is cheaper to find out alone.
+          if (clashes(base, without(more))) {
+            next.push_back(more);
+            continue;
+          }
+          PartitionResult found = takt::solvePartition(
+              base, chosen(without(more)), std::max<int64_t>(1, left));
+          spend(found.work);
           if (!found.partition)
             next.push_back(more);
           else if (!best || found.partition->objective < best->objective) {
@@ -185,6 +234,7 @@ private:
             answer = more;
           }
         }
+      }
       if (answer)
         return answer;
       if (next.size() > kMostTried)
@@ -243,7 +293,7 @@ private:
   const PartitionProblem &base;
   const std::vector<SideConstraint> &constraints;
   const solver::Settings &settings;
-  const int64_t workLimit;
+  int64_t left; ///< of the budget
   Set all;
   std::map<Set, Set> cores; ///< by what has been removed
   std::map<Set, std::vector<int32_t>> pathTo; ///< order of removal

@@ -34,9 +34,9 @@ constexpr size_t kMostClauses = 100000;
 class Question {
 public:
   Question(const PartitionProblem &base,
-           const std::vector<SideConstraint> &constraints)
-      : base(base), constraints(constraints), count(base.segments.size()),
-        options(base.replicaOptions.size()) {}
+           const std::vector<SideConstraint> &constraints, bool memory)
+      : base(base), constraints(constraints), memory(memory),
+        count(base.segments.size()), options(base.replicaOptions.size()) {}
 
   std::optional<solver::Problem> build() {
     declare();
@@ -152,7 +152,7 @@ private:
 
   /// No stage [i, j] on option o with more in flight than fit.
   void addMemory(const PartitionProblem &problem, int32_t rule) {
-    if (problem.cluster.memory == 0)
+    if (problem.cluster.memory == 0 || !memory)
       return;
     const int64_t last = count - 1;
     for (int64_t i = 0; i < count; ++i)
@@ -217,6 +217,7 @@ private:
 
   const PartitionProblem &base;
   const std::vector<SideConstraint> &constraints;
+  const bool memory;
   const int64_t count, options;
   solver::Problem model;
   std::vector<solver::Integer> stage, device;
@@ -227,8 +228,9 @@ private:
 
 std::optional<solver::Problem>
 takt::sideConstraintQuestion(const PartitionProblem &base,
-                             const std::vector<SideConstraint> &constraints) {
+                             const std::vector<SideConstraint> &constraints,
+                             bool memory) {
   if (base.check())
     return std::nullopt;
-  return Question(base, constraints).build();
+  return Question(base, constraints, memory).build();
 }

@@ -19,15 +19,30 @@ using namespace takt;
 
 namespace {
 
-/// In the largest binary unit that leaves a whole number.
+/// In the unit, binary or decimal, that leaves the smallest whole number.
 std::string sizeText(Bytes bytes) {
-  const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  while (bytes != 0 && bytes % 1024 == 0 && unit < 4) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return fmt::format("{} {}", bytes, units[unit]);
+  struct Unit {
+    const char *name;
+    Bytes bytes;
+  };
+  static constexpr Unit kUnits[] = {
+      {"TiB", Bytes(1) << 40},     {"TB", 1000000000000},
+      {"GiB", Bytes(1) << 30},     {"GB", 1000000000},
+      {"MiB", Bytes(1) << 20},     {"MB", 1000000},
+      {"KiB", Bytes(1) << 10},     {"kB", 1000}};
+  for (const Unit &unit : kUnits)
+    if (bytes != 0 && bytes % unit.bytes == 0)
+      return fmt::format("{} {}", bytes / unit.bytes, unit.name);
+  return fmt::format("{} B", bytes);
+}
+
+/// Exact: a rounded number would say something else than the file does.
+std::string percentText(int64_t ppm) {
+  std::string text = fmt::format("{}.{:04}", ppm / 10000, ppm % 10000);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.')
+    text.pop_back();
+  return text + " %";
 }
 
 } // namespace
@@ -70,8 +85,7 @@ std::string takt::toYaml(const SideConstraint &constraint) {
   case ConstraintKind::HeadroomBytes:
     return "memory_headroom: " + sizeText(constraint.number);
   case ConstraintKind::HeadroomPpm:
-    return fmt::format("memory_headroom: {} %",
-                       double(constraint.number) / 10000);
+    return "memory_headroom: " + percentText(constraint.number);
   }
   return {};
 }

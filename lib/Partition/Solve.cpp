@@ -39,6 +39,7 @@ PartitionResult solveOnce(const PartitionProblem &problem, int64_t workLimit,
   if (start.empty()) {
     meter.limit = workLimit;
     const Answer answer = findFeasible(chain, meter, start);
+    result.work = meter.done;
     if (answer == Answer::OutOfWork) {
       result.outOfWork = true;
       result.infeasible.reason =
@@ -49,6 +50,7 @@ PartitionResult solveOnce(const PartitionProblem &problem, int64_t workLimit,
       WorkMeter rest{0, std::min(workLimit, kExplainWork)};
       if (mayExplain)
         result.infeasible = explain(problem, rest);
+      result.work += rest.done;
       return result;
     }
   }
@@ -59,7 +61,7 @@ PartitionResult solveOnce(const PartitionProblem &problem, int64_t workLimit,
   search.run(std::move(start));
   result.partition = chain.toPartition(search.stages());
   result.partition->bound = search.bound();
-  result.partition->work = meter.done;
+  result.partition->work = result.work = meter.done;
   if (search.bound() < search.objective())
     result.partition->method = "heuristic (work limit)";
   else
@@ -119,6 +121,7 @@ PartitionResult solvePartition(const PartitionProblem &problem,
     const int64_t left = workLimit - work;
     PartitionResult found = solveOnce(
         one, std::max<int64_t>(1, left / (counts.back() - count + 1)), false);
+    work += found.work;
     if (found.outOfWork) {
       bound = 0; // nothing is known of this number of stages
       best.outOfWork = !best.partition;
@@ -128,7 +131,6 @@ PartitionResult solvePartition(const PartitionProblem &problem,
     if (!found.partition)
       continue;
     best.outOfWork = false;
-    work += found.partition->work;
     bound = std::min(bound, found.partition->bound);
     if (!best.partition ||
         found.partition->objective < best.partition->objective)
@@ -142,11 +144,12 @@ PartitionResult solvePartition(const PartitionProblem &problem,
   } else if (!best.outOfWork) {
     best.infeasible = explainAll(problem, workLimit);
   }
+  best.work = work;
   return best;
 }
 
 Feasibility partitionFeasible(const PartitionProblem &problem,
-                              int64_t workLimit) {
+                              int64_t workLimit, int64_t *spent) {
   if (problem.check())
     return Feasibility::No;
   if (!problem.rankOfStage.empty()) {
@@ -161,7 +164,10 @@ Feasibility partitionFeasible(const PartitionProblem &problem,
     one.stages = count;
     const Chain chain(one);
     Stages stages;
-    switch (findFeasible(chain, meter, stages)) {
+    const Answer answer = findFeasible(chain, meter, stages);
+    if (spent)
+      *spent = meter.done;
+    switch (answer) {
     case Answer::Yes:
       return Feasibility::Yes;
     case Answer::OutOfWork:

@@ -7,8 +7,9 @@
 //
 // Bound search. The lower bound itself is probed first: analytic bounds are
 // often met, and then one probe is a whole proof. Afterwards the interval is
-// halved. A probe that runs out of work leaves the upper part to search with
-// what work is left; the bound then stays below it.
+// halved. A probe stays open when it has used half of the work left: the search
+// goes on above its limit, where better values may still be found, and the bound
+// stays below it.
 //
 //===----------------------------------------------------------------------===//
 #include "takt/Solver/Solver.h"
@@ -33,15 +34,20 @@ public:
     if (!best.values)
       return best;
     best.bound = std::min(lowerBound, best.value);
-    if (best.value > best.bound)
-      narrow(best.bound);
-    while (best.value > best.bound && !exhausted())
-      narrow(best.bound + (best.value - best.bound - 1) / 2);
+    low = best.bound;
+    if (best.value > low)
+      narrow(low);
+    while (best.value > low && !exhausted())
+      narrow(low + (best.value - low - 1) / 2);
     return best;
   }
 
 private:
-  bool exhausted() const { return gaveUp || best.work >= settings.workLimit; }
+  /// Probes with less than a 64th of the limit would find nothing.
+  bool exhausted() const {
+    return best.failure ||
+           settings.workLimit - best.work <= settings.workLimit / 64;
+  }
 
   void keep(const Values &values) {
     best.values = values;
@@ -51,10 +57,11 @@ private:
   /// Asks for an objective of at most `limit`.
   void narrow(int64_t limit) {
     const Verdict verdict = probe(limit);
+    if (verdict == Verdict::Satisfiable)
+      return;
     if (verdict == Verdict::Unsatisfiable)
       best.bound = limit + 1;
-    else if (verdict == Verdict::Unknown)
-      gaveUp = true;
+    low = limit + 1;
   }
 
   Verdict probe(std::optional<int64_t> limit) {
@@ -63,9 +70,12 @@ private:
       limited.require({atMost(objective, kOrigin, *limit)});
     Settings rest = settings;
     rest.workLimit = settings.workLimit - best.work;
+    if (best.values)
+      rest.workLimit = std::max<int64_t>(1, rest.workLimit / 2);
     rest.name += "-" + std::to_string(++best.probes);
     const Answer answer = decide(limited, rest);
     best.work += answer.work;
+    best.failure = answer.failure;
     if (answer.verdict == Verdict::Satisfiable)
       keep(answer.values);
     return answer.verdict;
@@ -75,7 +85,8 @@ private:
   const Integer objective;
   const Settings &settings;
   Optimum best;
-  bool gaveUp = false;
+  /// Nothing is asked for below: proven, or left open by a probe.
+  int64_t low = 0;
 };
 
 } // namespace

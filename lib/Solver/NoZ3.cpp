@@ -19,6 +19,9 @@ std::string takt::solver::description() { return "no constraint solver"; }
 
 Answer takt::solver::decide(const Problem &problem, const Settings &) {
   Answer answer;
-  answer.message = problem.check().value_or("this build has no Z3");
+  if (auto fault = problem.check())
+    answer.failure = {Failure::Kind::Solver, *fault};
+  else
+    answer.message = "this build has no Z3";
   return answer;
 }

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A fresh context and a QF_IDL solver for every question (Z3's difference logic
-// engine beats its optimizer and its incremental mode on scheduling problems);
-// QF_FD for weighted sums without integers, which it propagates.
+// A fresh context and solver for every question: a plain one with Z3's sparse
+// difference logic engine, which on scheduling problems beats the optimizer, the
+// incremental mode and the dense engine that "QF_IDL" would choose; QF_FD for
+// weighted sums without integers, which it propagates.
 // Kept to the API of Z3 4.8.12. Its C++ header reports a mismatch of sorts by
 // `assert`, so only integers meet integers here and every variable is declared
 // in one place.
@@ -27,21 +28,43 @@ using namespace takt::solver;
 
 namespace {
 
-/// Z3's rlimit is an unsigned 32-bit number, and 0 means none.
+/// Z3's limits are unsigned 32-bit numbers, and 0 means none.
 unsigned clampWork(int64_t work) {
   return unsigned(std::clamp<int64_t>(
       work, 1, std::numeric_limits<unsigned>::max()));
 }
 
+bool sumsOnly(const Problem &problem) {
+  return !problem.weightLimits.empty() && problem.integers.size() == 1;
+}
+
+/// Z3's `rlimit` counts steps of the preprocessing fairly but nearly nothing of
+/// what the difference logic engine does to explain a conflict, which grows with
+/// the integers. This makes a second of either cost the same.
+int64_t workOfConflict(const Problem &problem) {
+  return 5 * int64_t(problem.integers.size());
+}
+
+struct DumpError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 class Question {
 public:
   Question(const Problem &problem, const Settings &settings)
       : problem(problem), settings(settings),
-        solver(context, logicOf(problem)) {
+        solver(sumsOnly(problem)
+                   ? z3::solver(context, "QF_FD")
+                   : z3::solver(context, z3::solver::simple())) {
     z3::params params(context);
     params.set("random_seed", 0u);
     params.set("threads", 1u);
     params.set("rlimit", clampWork(settings.workLimit));
+    if (!sumsOnly(problem)) {
+      params.set("arith.solver", 1u);
+      params.set("max_conflicts",
+                 clampWork(settings.workLimit / workOfConflict(problem)));
+    }
     solver.set(params);
     declare();
     assertAll();
@@ -69,12 +92,6 @@ public:
   }
 
 private:
-  static const char *logicOf(const Problem &problem) {
-    const bool sumsOnly =
-        !problem.weightLimits.empty() && problem.integers.size() == 1;
-    return sumsOnly ? "QF_FD" : "QF_IDL";
-  }
-
   void declare() {
     // Numbered names: those of the problem need not be unique.
     for (size_t i = 0; i < problem.integers.size(); ++i)
@@ -150,13 +167,17 @@ private:
     if (settings.dumpFolder.empty())
       return;
     namespace fs = std::filesystem;
-    fs::create_directories(settings.dumpFolder);
+    std::error_code error;
+    fs::create_directories(settings.dumpFolder, error);
+    if (error)
+      throw DumpError(fmt::format("cannot create the folder '{}': {}",
+                                  settings.dumpFolder, error.message()));
     const fs::path path =
         fs::path(settings.dumpFolder) / (settings.name + ".smt2");
     std::ofstream file(path, std::ios::binary);
     file << solver.to_smt2();
     if (!file.flush())
-      throw std::runtime_error(fmt::format("cannot write '{}'", path.string()));
+      throw DumpError(fmt::format("cannot write '{}'", path.string()));
   }
 
   Values readModel() {
@@ -183,11 +204,17 @@ private:
 
   int64_t workSpent() {
     const z3::stats stats = solver.statistics();
-    for (unsigned i = 0; i < stats.size(); ++i)
-      if (stats.key(i) == "rlimit count")
-        return stats.is_uint(i) ? int64_t(stats.uint_value(i))
-                                : int64_t(stats.double_value(i));
-    return 0;
+    auto count = [&](const char *key) -> int64_t {
+      for (unsigned i = 0; i < stats.size(); ++i)
+        if (stats.key(i) == key)
+          return stats.is_uint(i) ? int64_t(stats.uint_value(i))
+                                  : int64_t(stats.double_value(i));
+      return 0;
+    };
+    const int64_t steps = count("rlimit count");
+    return sumsOnly(problem)
+               ? steps
+               : steps + count("conflicts") * workOfConflict(problem);
   }
 
   const Problem &problem;
@@ -210,22 +237,24 @@ std::string takt::solver::description() {
 Answer takt::solver::decide(const Problem &problem, const Settings &settings) {
   Answer answer;
   if (auto fault = problem.check()) {
-    answer.message = *fault;
+    answer.failure = {Failure::Kind::Solver, *fault};
     return answer;
   }
   try {
     answer = Question(problem, settings).ask();
+  } catch (const DumpError &error) {
+    answer.failure = {Failure::Kind::Dump, error.what()};
   } catch (const z3::exception &error) {
-    answer.message = std::string("Z3: ") + error.msg();
+    answer.failure = {Failure::Kind::Solver, std::string("Z3: ") + error.msg()};
   } catch (const std::exception &error) {
-    answer.message = error.what();
+    answer.failure = {Failure::Kind::Solver, error.what()};
   }
   if (answer.verdict != Verdict::Satisfiable)
     return answer;
   // Nothing that Z3 says is taken on trust where it can be checked.
   if (auto fault = verify(problem, answer.values)) {
     answer.verdict = Verdict::Unknown;
-    answer.message = "Z3's answer is wrong: " + *fault;
+    answer.failure = {Failure::Kind::Solver, "Z3's answer is wrong: " + *fault};
   }
   return answer;
 }

@@ -13,6 +13,8 @@
 //===----------------------------------------------------------------------===//
 #include "takt/Transforms/Passes.h"
 
+#include "SolverFailure.h"
+
 #include "Model/ModelBridge.h"
 #include "Pipe/PipeBridge.h"
 #include "takt/Cost/Cost.h"
@@ -143,14 +145,23 @@ AssignStages::reportClash(const std::vector<SideConstraint> &constraints,
     for (size_t r = 0; r < clash.reliefs.size(); ++r) {
       const Relief &relief = clash.reliefs[r];
       mlir::Diagnostic &note = diag.attachNote(places[relief.constraint]);
-      note << (r == 0 ? "cheapest way out: " : "and ");
+      note << (r != 0            ? "and "
+               : clash.outOfWork ? "a way out: "
+                                 : "cheapest way out: ");
       if (relief.replacement)
         note << "change it to '" << toYaml(*relief.replacement) << "'";
       else
         note << "remove '" << toYaml(constraints[relief.constraint]) << "'";
       if (r + 1 == clash.reliefs.size())
-        note << "; a step then takes " << formatTime(clash.objective);
+        note << "; 'assigned' is then " << formatTime(clash.objective);
     }
+    if (!clash.minimal)
+      diag.attachNote() << "the work limit ended the search for fewer lines that "
+                           "contradict each other: not all of these need to";
+    if (clash.reliefs.empty())
+      diag.attachNote() << (clash.outOfWork
+                                ? "no way out was found within the work limit"
+                                : "no few of these are enough to give up");
   }
   return failure();
 }
@@ -191,6 +202,8 @@ llvm::LogicalResult AssignStages::assign() {
     settings.dumpFolder = dumpSmt2;
     settings.name = "stages";
     ClashReport clash = explainClash(problem, *constraints, settings);
+    if (failed(reportFailure(*graph, clash.failure)))
+      return failure();
     if (!clash.cores.empty())
       return reportClash(*constraints, clash);
     result = solvePartition(problem, workLimit); // no matter of constraints

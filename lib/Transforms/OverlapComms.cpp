@@ -12,6 +12,8 @@
 //===----------------------------------------------------------------------===//
 #include "takt/Transforms/Passes.h"
 
+#include "SolverFailure.h"
+
 #include "Coll/CollBridge.h"
 #include "takt/Overlap/Choose.h"
 
@@ -21,6 +23,7 @@ namespace takt {
 } // namespace takt
 
 using namespace takt;
+using mlir::failed;
 using mlir::failure;
 using mlir::success;
 
@@ -71,6 +74,12 @@ llvm::LogicalResult OverlapComms::overlap() {
   options.lanes = int32_t(lanes);
   options.limits.dumpFolder = dumpSmt2;
   OverlapChoice choice = chooseOverlap(*problem, options);
+  for (const StageOverlap &stage : choice.stages)
+    if (stage.solution.failure) {
+      if (failed(reportFailure(parts->program, stage.solution.failure)))
+        return failure();
+      break; // once is enough
+    }
   if (!choice.pays())
     return success();
   for (const StageInput &stage : problem->stages)

@@ -32,7 +32,7 @@ def read_report(path, text):
         elif what.startswith("note: with '"):
             clashes[-1].add(line)
         elif way := re.match(r"note: (?:cheapest way out:|and) (change it to|remove)"
-                             r" '(.*?)'(?:; a step then takes (\S+) (\S+))?$", what):
+                             r" '(.*?)'(?:; 'assigned' is then (\S+) (\S+))?$", what):
             changes[line] = way.group(2) if way.group(1) != "remove" else None
             if way.group(3):
                 promised = float(way.group(3)) * UNITS[way.group(4)]
@@ -67,7 +67,7 @@ def check(path, folder):
                             "--format=json").stdout)
     objective = report["objective_ns"]
     if abs(objective - promised) > 1e-3 * promised:
-        sys.exit(f"{path}: {promised} ns were promised, the step takes {objective}")
+        sys.exit(f"{path}: {promised} ns were promised, {objective} ns are assigned")
     return len(changes)
 
 

@@ -22,6 +22,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "takt/Solver/Solver.h"
+
 #include "takt-rt/core/plan.h"
 
 #include <cstdint>
@@ -56,7 +58,8 @@ struct OverlapSolution {
   Nanos makespan = 0;        ///< largest start + time + tail
   Nanos bound = 0;           ///< proven: no order does better
   std::string method;        ///< "list scheduling" or "Z3"
-  int64_t work = 0;          ///< of Z3, in its units
+  int64_t work = 0;          ///< of Z3, in the solver's units
+  solver::Failure failure;   ///< of Z3; the rest is valid all the same
 
   bool proven() const { return makespan == bound; }
   double gap() const {

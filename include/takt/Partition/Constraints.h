@@ -74,11 +74,16 @@ verify(const PartitionProblem &base,
        const Partition &partition);
 
 /// "Is there an assignment?" in difference logic, one rule a constraint:
-/// complete, so it agrees with the exact solver. Nothing if it would be larger
-/// than what is decided fast.
+/// complete, so it agrees with the exact solver. Without `memory`, whose clauses
+/// grow with the square of the segments, a clash remains a clash. Nothing if it
+/// would be larger than what is decided fast.
 std::optional<solver::Problem>
 sideConstraintQuestion(const PartitionProblem &base,
-                       const std::vector<SideConstraint> &constraints);
+                       const std::vector<SideConstraint> &constraints,
+                       bool memory = true);
+
+/// About 2 CPU seconds.
+constexpr int64_t kClashWork = int64_t(1) << 30;
 
 /// A constraint to give up, or what to write in its place.
 struct Relief {
@@ -87,7 +92,8 @@ struct Relief {
 };
 
 struct ClashReport {
-  /// Indices of constraints that cannot be kept together, each list minimal:
+  /// Indices of constraints that cannot be kept together, each list minimal
+  /// unless the work ended:
   /// without any of its members the others can be. The second list clashes even
   /// after the first relief, and so on. Empty: without any constraint there is
   /// no assignment either.
@@ -99,12 +105,16 @@ struct ClashReport {
   /// fewest that do. Empty if none was found within the work.
   std::vector<Relief> reliefs;
   Nanos objective = 0; ///< with them
+  bool outOfWork = false; ///< there may be other and cheaper reliefs
+  bool minimal = true;    ///< false: the work ended while the first list shrank
+  solver::Failure failure;
 };
 
-/// For constraints that have no assignment.
+/// For constraints that have no assignment. All questions together take at most
+/// about `workLimit`, in units of stage assignment.
 ClashReport explainClash(const PartitionProblem &base,
                          const std::vector<SideConstraint> &constraints,
                          const solver::Settings &settings,
-                         int64_t workLimit = int64_t(1) << 30);
+                         int64_t workLimit = kClashWork);
 
 } // namespace takt

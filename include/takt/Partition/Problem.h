@@ -135,6 +135,7 @@ struct PartitionResult {
   std::optional<Partition> partition;
   Infeasible infeasible; ///< set when there is no partition
   bool outOfWork = false; ///< no partition, but none is ruled out: work limit
+  int64_t work = 0;       ///< spent, found or not
 };
 
 /// Peak bytes of one device of a stage: weights, gradients and optimizer state,
@@ -163,8 +164,10 @@ PartitionResult solvePartition(const PartitionProblem &problem,
 
 /// Whether any assignment keeps all limits; much less work than the best one.
 enum class Feasibility { Yes, No, Unknown };
+/// `spent` receives the work.
 Feasibility partitionFeasible(const PartitionProblem &problem,
-                              int64_t workLimit = int64_t(1) << 30);
+                              int64_t workLimit = int64_t(1) << 30,
+                              int64_t *spent = nullptr);
 
 /// All assignments one by one; for tests, up to about 10 segments.
 PartitionResult bruteForcePartition(const PartitionProblem &problem);

@@ -111,21 +111,36 @@ enum class Verdict : uint8_t {
 };
 
 struct Settings {
-  /// Most work of one question, in Z3's units (`rlimit`; roughly 10^7 a CPU
-  /// second). A search of several probes shares it.
-  int64_t workLimit = 40000000;
+  /// Most work of one question: roughly 10^7 a CPU second. Counted are Z3's own
+  /// steps (`rlimit`) and its conflicts, each by the number of integers. A search
+  /// of several probes shares it.
+  int64_t workLimit = 20000000;
   /// Folder that receives each question as SMT-LIB 2 (`NAME-1.smt2`, ...);
   /// empty: none. It is made when it is not there.
   std::string dumpFolder;
   std::string name = "question"; ///< of the dumped files
 };
 
+/// What keeps a question from being asked or its answer from being used. No
+/// matter of the work limit: whoever asks has to say it aloud.
+struct Failure {
+  enum class Kind : uint8_t {
+    None,
+    Solver, ///< the solver's: an exception, a wrong answer, a bad problem
+    Dump,   ///< a dump that was asked for cannot be written
+  };
+  Kind kind = Kind::None;
+  std::string message;
+  explicit operator bool() const { return kind != Kind::None; }
+};
+
 struct Answer {
   Verdict verdict = Verdict::Unknown;
   Values values;             ///< when Satisfiable; passes `verify`
   std::vector<int32_t> core; ///< when Unsatisfiable: rules that clash, ascending
-  int64_t work = 0;          ///< spent, in Z3's units
-  std::string message;       ///< when Unknown: why
+  int64_t work = 0;          ///< spent, in units of `Settings::workLimit`
+  std::string message;       ///< when Unknown and no failure: why
+  Failure failure;           ///< then Unknown
 };
 
 /// One question. The core need not be minimal.
@@ -138,13 +153,16 @@ struct Optimum {
   bool infeasible = false;      ///< proven: nothing keeps the constraints
   int64_t work = 0;             ///< of all probes
   int64_t probes = 0;
+  Failure failure; ///< the first; it ends the search
   bool proven() const { return values && value == bound; }
 };
 
 /// Least value of `objective`. Probes from `lowerBound`, which the caller
 /// proves by other means, up to the value of `incumbent`, an answer he has; each
-/// probe is a new solver, which is steadier than an incremental one. When the
-/// work limit ends the search, what was found and proven so far is returned.
+/// probe is a new solver, which is steadier than an incremental one. No probe
+/// takes more than half of the work left, so that one that stays open does not
+/// keep the others from finding better values. When the work limit ends the
+/// search, what was found and proven so far is returned.
 Optimum minimise(const Problem &problem, Integer objective, int64_t lowerBound,
                  const std::optional<Values> &incumbent,
                  const Settings &settings);

@@ -269,6 +269,48 @@ TEST(SideConstraints, FactsTakePart) {
   EXPECT_TRUE(report.facts.empty());
 }
 
+/// Chains whose contradictions need a hundred members and no few reliefs: the
+/// budget ends the search, and what is reported is still a clash.
+TEST(SideConstraints, LongExplanationsEndWithTheirBudget) {
+  if (!solver::available())
+    GTEST_SKIP() << "this build has no Z3";
+  PartitionProblem base;
+  base.replicaOptions = {1};
+  base.cluster.devices = 64;
+  base.cluster.memory = 1000000000;
+  base.microBatches = 8;
+  std::vector<SideConstraint> apart;
+  for (int i = 0; i < 120; ++i) {
+    SegmentCost segment;
+    segment.name = fmt::format("l{}", i);
+    segment.time = {3000000 + i % 7};
+    segment.update = {1};
+    segment.weights = segment.gradients = 10000000;
+    segment.saved = segment.workspace = segment.output = {1000000};
+    base.segments.push_back(segment);
+    if (i > 0)
+      apart.push_back({ConstraintKind::KeepApart,
+                       {"a", "b"},
+                       {{i - 1, i}, {i, i + 1}},
+                       0});
+  }
+  apart.push_back({ConstraintKind::MaxStages, {}, {}, 30});
+  const ClashReport whole = explainClash(base, apart, {});
+  ASSERT_FALSE(whole.cores.empty());
+  EXPECT_TRUE(whole.minimal);
+  EXPECT_EQ(whole.cores.front().size(), 31u); // 30 cuts and the limit
+  EXPECT_TRUE(whole.outOfWork);
+  EXPECT_TRUE(whole.reliefs.empty());
+  // With next to nothing to spend, the list is long but true.
+  const ClashReport cut = explainClash(base, apart, {}, 2000000);
+  ASSERT_FALSE(cut.cores.empty());
+  EXPECT_FALSE(cut.minimal);
+  std::vector<SideConstraint> core;
+  for (const int32_t c : cut.cores.front())
+    core.push_back(apart[c]);
+  EXPECT_FALSE(solvePartition(base, core, int64_t(1) << 30).partition);
+}
+
 TEST(SideConstraints, TextIsThatOfTheFile) {
   SideConstraint constraint;
   constraint.names = {"h.0", "head"};
@@ -279,6 +321,12 @@ TEST(SideConstraints, TextIsThatOfTheFile) {
   EXPECT_EQ(toYaml(constraint), "memory_headroom: 10.5 %");
   constraint = {ConstraintKind::HeadroomBytes, {}, {}, int64_t(2) << 30};
   EXPECT_EQ(toYaml(constraint), "memory_headroom: 2 GiB");
+  constraint.number = 2000000000;
+  EXPECT_EQ(toYaml(constraint), "memory_headroom: 2 GB");
+  constraint.number = 2000000001;
+  EXPECT_EQ(toYaml(constraint), "memory_headroom: 2000000001 B");
+  constraint = {ConstraintKind::HeadroomPpm, {}, {}, 999999};
+  EXPECT_EQ(toYaml(constraint), "memory_headroom: 99.9999 %");
 }
 
 TEST(SideConstraints, TheCheckSeesWhatIsNotKept) {

@@ -128,7 +128,8 @@ TEST_F(SolverTest, ABadProblemIsRefusedWithoutAnException) {
   problem.require({atLeast(Integer{7}, kOrigin, 1)});
   const Answer answer = decide(problem, {});
   EXPECT_EQ(answer.verdict, Verdict::Unknown);
-  EXPECT_EQ(answer.message, "constraint 0 names a variable that is not there");
+  EXPECT_EQ(answer.failure.kind, Failure::Kind::Solver);
+  EXPECT_EQ(answer.failure.message, "constraint 0 names a variable that is not there");
 }
 
 TEST_F(SolverTest, DumpsWhatItAsks) {
@@ -153,7 +154,63 @@ TEST_F(SolverTest, AnUnwritableDumpFolderIsAnAnswerNotACrash) {
   settings.dumpFolder = "/dev/null/folder";
   const Answer answer = decide(problem, settings);
   EXPECT_EQ(answer.verdict, Verdict::Unknown);
-  EXPECT_NE(answer.message.find("/dev/null/folder"), std::string::npos);
+  EXPECT_EQ(answer.failure.kind, Failure::Kind::Dump);
+  EXPECT_NE(answer.failure.message.find(
+                "cannot create the folder '/dev/null/folder'"),
+            std::string::npos)
+      << answer.failure.message;
+  // A search says the same of its first probe, and asks no other.
+  Values incumbent;
+  incumbent.integers = {0, 9};
+  const Optimum optimum =
+      minimise(problem, Integer{1}, 0, incumbent, settings);
+  EXPECT_EQ(optimum.failure.kind, Failure::Kind::Dump);
+  EXPECT_EQ(optimum.probes, 1);
+  EXPECT_EQ(optimum.value, 9);
+}
+
+/// Jobs enough that no proof of the least end is in reach: orders of jobs that
+/// all differ a little in heads and tails.
+TEST_F(SolverTest, TheWorkLimitHoldsWhereProofsAreFarAway) {
+  std::mt19937 random(3);
+  Problem problem;
+  const Integer end = problem.addInteger("end");
+  std::vector<std::vector<Integer>> starts;
+  Values serial;
+  serial.integers = {0, 0};
+  int64_t at = 0;
+  for (int machine = 0; machine < 5; ++machine) {
+    starts.emplace_back();
+    for (int job = 0; job < 10; ++job) {
+      starts.back().push_back(problem.addInteger("start"));
+      serial.integers.push_back(at);
+      at += 100;
+    }
+  }
+  serial.integers[1] = at;
+  for (int machine = 0; machine < 5; ++machine)
+    for (int job = 0; job < 10; ++job) {
+      const Integer start = starts[machine][job];
+      const int64_t length = 1 + int64_t(random() % 99);
+      problem.require({atLeast(start, kOrigin, 0)});
+      problem.require({atLeast(end, start, length)});
+      if (machine > 0)
+        problem.require({atLeast(start, starts[machine - 1][job], 99)});
+      for (int other = 0; other < job; ++other)
+        problem.require({atLeast(start, starts[machine][other], 99),
+                         atLeast(starts[machine][other], start, length)});
+    }
+  ASSERT_FALSE(verify(problem, serial));
+  Settings settings;
+  settings.workLimit = 1000000;
+  const Optimum optimum = minimise(problem, end, 100, serial, settings);
+  ASSERT_TRUE(optimum.values);
+  EXPECT_FALSE(optimum.proven());
+  // An open probe does not end the search: better values are still found.
+  EXPECT_LT(optimum.value, serial.integers[1]);
+  EXPECT_GT(optimum.probes, 2);
+  // A probe is over its limit by what one step adds, not by more.
+  EXPECT_LT(optimum.work, 2 * settings.workLimit);
 }
 
 /// Any values in [0, 4] and {false, true} that make the problem true?
