@@ -163,10 +163,15 @@ std::string Compiler::searchReport() {
   const nlohmann::ordered_json found = searchJson();
   if (found.is_null())
     return {};
+  const int64_t makespan = found["makespan_ns"].get<int64_t>();
+  // The model of the search is the plan but for what the words say.
+  const char *leavesOut =
+      makespan == plan.predictedStep
+          ? ""
+          : " with gradients reduced after the calls and nothing shared";
   return fmt::format(
-      "schedule {}: actions take {}, bound {}, gap {:.2f} % ({}, solver work "
-      "{})\n",
-      options.schedule, formatTime(found["makespan_ns"].get<int64_t>()),
+      "schedule {}: {}{}, bound {}, gap {:.2f} % ({}, solver work {})\n",
+      options.schedule, formatTime(makespan), leavesOut,
       formatTime(found["bound_ns"].get<int64_t>()),
       100 * found["gap"].get<double>(), found["method"].get<std::string>(),
       found["work"].get<int64_t>());

@@ -13,7 +13,9 @@
 //===----------------------------------------------------------------------===//
 #include "takt/Transforms/Passes.h"
 
+#include "PlannedStep.h"
 #include "SearchedSchedule.h"
+#include "SolverFailure.h"
 
 #include "Model/ModelBridge.h"
 #include "Pipe/PipeBridge.h"
@@ -23,7 +25,6 @@
 
 #include "llvm/Support/Path.h"
 
-#include <set>
 
 namespace takt {
 #define GEN_PASS_DEF_SCHEDULEPASS
@@ -74,6 +75,8 @@ SchedulePass::search(const pipe::ProgramParts &parts) {
     program.emitError() << error;
     return std::nullopt;
   }
+  if (failed(reportFailure(program, found->failure)))
+    return std::nullopt;
   mlir::Builder builder(&getContext());
   auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
   program->setAttr(
@@ -204,18 +207,6 @@ llvm::LogicalResult SchedulePass::run() {
       failed(checkInFlight(program, *found)))
     return mlir::failure();
 
-  auto builder = mlir::OpBuilder::atBlockEnd(&program.getBody().front());
-  int32_t number = 0;
-  for (const std::vector<Action> &actions : found->roles) {
-    std::set<int32_t> own;
-    for (const Action &action : actions)
-      own.insert(action.stage);
-    pipe::RoleOp::create(
-        builder, program.getLoc(), number,
-        std::vector<int32_t>(own.begin(), own.end()),
-        pipe::importActions(actions, &getContext()), mlir::ArrayAttr());
-    ++number;
-  }
-  program.setSchedule(found->name);
+  addRoles(program, *found);
   return success();
 }

@@ -12,10 +12,15 @@
 //===----------------------------------------------------------------------===//
 #include "SearchedSchedule.h"
 
+#include "PlannedStep.h"
+
+#include "Coll/CollBridge.h"
 #include "Model/ModelBridge.h"
 #include "takt/Cost/Cost.h"
+#include "takt/Lower/Lower.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace takt;
 
@@ -80,6 +85,11 @@ int32_t mostInFlight(const Posed &posed, const StageChoice &stage) {
   return int32_t(held);
 }
 
+bool gradientCrosses(const Posed &posed, size_t boundary) {
+  const StageChoice &before = posed.stages.stages[boundary];
+  return posed.chain.segments[before.end - 1].gradientCrosses;
+}
+
 SearchStage searchStage(const Posed &posed, size_t s, pipe::StageOp op) {
   const StageChoice &choice = posed.stages.stages[s];
   SearchStage stage;
@@ -94,17 +104,69 @@ SearchStage searchStage(const Posed &posed, size_t s, pipe::StageOp op) {
   for (Nanos *time : {&stage.forward, &stage.inputGrad, &stage.weightGrad})
     *time = std::max<Nanos>(*time, 1);
   auto oneWay = [&](size_t boundary) {
-    const StageChoice &before = posed.stages.stages[boundary];
-    const bool both = posed.chain.segments[before.end - 1].gradientCrosses;
-    return before.transfer / (both ? 2 : 1);
+    return posed.stages.stages[boundary].transfer /
+           (gradientCrosses(posed, boundary) ? 2 : 1);
   };
   if (s + 1 < posed.stages.stages.size())
     stage.toNext = oneWay(s);
-  if (s > 0)
+  if (s > 0 && gradientCrosses(posed, s - 1))
     stage.toPrevious = oneWay(s - 1);
   stage.tail = choice.allReduce;
   stage.mostInFlight = mostInFlight(posed, choice);
   return stage;
+}
+
+HeldUntil heldUntil(int8_t phase, HeldUntil none) {
+  return phase < 0 ? none : HeldUntil(phase);
+}
+
+/// How long the stages need their messages' buffers.
+bool setBuffers(const pipe::ProgramParts &parts, SearchProblem &problem,
+                std::string &error) {
+  const std::optional<LoweringProblem> stages =
+      coll::exportStages(parts, error);
+  if (!stages)
+    return false;
+  problem.limitedBuffers = true;
+  for (size_t s = 0; s < problem.stages.size(); ++s) {
+    const MessageLives lives =
+        messageLives(*stages, int32_t(s), problem.split);
+    SearchStage &stage = problem.stages[s];
+    stage.inputHeld = heldUntil(lives.input, HeldUntil::Forward);
+    stage.outputHeld = heldUntil(lives.output, HeldUntil::Forward);
+    stage.outputGradHeld = heldUntil(lives.outputGrad, HeldUntil::InputGrad);
+    stage.inputGradHeld = heldUntil(lives.inputGrad, HeldUntil::InputGrad);
+  }
+  return true;
+}
+
+/// The search's model leaves out what devices share, sums of tied weights and
+/// the like: as plans, what it found and the generators' schedules are compared
+/// once more.
+bool takeBestPlan(mlir::ModuleOp module, const SearchProblem &problem,
+                  SearchResult &result, std::string &error) {
+  std::vector<Schedule> candidates = generatedSchedules(problem);
+  candidates.insert(candidates.begin(), result.schedule);
+  candidates.front().name = result.method;
+  // What does not fit comes after all that does.
+  std::optional<std::pair<bool, Nanos>> least;
+  for (Schedule &candidate : candidates) {
+    const std::optional<PlannedStep> planned =
+        planStep(module, candidate, error);
+    if (!planned)
+      continue;
+    const std::pair<bool, Nanos> own{!planned->fits, planned->step};
+    if (least && own >= *least)
+      continue;
+    least = own;
+    result.method = candidate.name;
+    candidate.name = result.schedule.name;
+    result.schedule = std::move(candidate);
+  }
+  if (!least)
+    return false;
+  result.makespan = *makespan(problem, result.schedule);
+  return true;
 }
 
 } // namespace
@@ -130,7 +192,12 @@ takt::searchProgram(const pipe::ProgramParts &parts, const std::string &name,
     error = *fault;
     return std::nullopt;
   }
+  if (!setBuffers(parts, problem, error))
+    return std::nullopt;
   SearchResult result = searchSchedule(problem, settings);
+  if (!takeBestPlan(parts.program->getParentOfType<mlir::ModuleOp>(), problem,
+                    result, error))
+    return std::nullopt;
   if (std::optional<std::string> fault = verify(problem, result)) {
     error = "the schedule found fails its check: " + *fault;
     return std::nullopt;

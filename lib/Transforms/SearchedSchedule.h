@@ -22,7 +22,8 @@ namespace takt {
 /// "optimal": F and B; "optimal-split": F, I and W.
 bool isSearchedSchedule(const std::string &name);
 
-/// Searches the shortest schedule for the stages of a program. The stages then
+/// Searches the shortest schedule for the stages of a program: as a plan never
+/// longer than 1F1B's or GPipe's where those fit. The stages then
 /// state the memory of as many micro-batches as it holds: the search may use
 /// all that a device has. Nothing, and a sentence in `error`, if the pipeline is
 /// too large or its costs are missing.

@@ -153,6 +153,17 @@ struct TieRun {
 std::vector<TieRun> tieRuns(const TieInput &tie,
                             const std::vector<int32_t> &roleOfStage);
 
+/// The last phase (0 forward, 1 input gradient, 2 weight gradient; backward that
+/// is not split counts as 1) in which a stage needs what crosses its ends; -1:
+/// there is no such message.
+struct MessageLives {
+  int8_t input = -1, output = -1;         ///< activations
+  int8_t outputGrad = -1, inputGrad = -1; ///< gradients
+};
+/// `split`: some action of the stage is I or W. Lanes are not read.
+MessageLives messageLives(const LoweringProblem &problem, int32_t stage,
+                          bool split);
+
 /// The ties of a cut into layer ranges, by ascending parameter.
 std::vector<TieInput>
 findTies(const Graph &graph,

@@ -28,6 +28,13 @@ namespace takt {
 
 using rt::Nanos;
 
+/// The last action of a stage that needs a buffer at one of its ends.
+enum class HeldUntil : uint8_t {
+  Forward,
+  InputGrad, ///< B where backward is whole, as the next
+  WeightGrad,
+};
+
 /// Times of one stage for one micro-batch; all in one unit of choice.
 struct SearchStage {
   Nanos forward = 1;    ///< at least 1, as the next two
@@ -39,12 +46,21 @@ struct SearchStage {
   /// Most micro-batches whose forward has begun and whose B or W has not
   /// ended; 0: no limit.
   int32_t mostInFlight = 0;
+  // Read only where buffers are limited:
+  HeldUntil inputHeld = HeldUntil::WeightGrad;
+  HeldUntil outputHeld = HeldUntil::Forward;
+  HeldUntil outputGradHeld = HeldUntil::InputGrad; ///< or WeightGrad; so the next
+  HeldUntil inputGradHeld = HeldUntil::InputGrad;
 };
 
 struct SearchProblem {
   std::vector<SearchStage> stages;
   int32_t microBatches = 1;
   bool split = false; ///< I and W apart; else B
+  /// As in compiled plans: transfers of a direction take turns, and each needs a
+  /// free buffer at either end. An end has one buffer more than the order of its
+  /// actions holds at once. Else transfers need nothing but time.
+  bool limitedBuffers = false;
 
   int64_t numActions() const {
     return int64_t(stages.size()) * microBatches * (split ? 3 : 2);
@@ -57,9 +73,10 @@ constexpr int64_t kMostSearchActions = 100;
 
 struct SearchResult {
   Schedule schedule;
+  solver::Failure failure; ///< of the solver; the rest is valid all the same
   Nanos makespan = 0; ///< from the first start to the last end, tails included
   Nanos bound = 0;    ///< proven: no schedule is shorter
-  /// "list schedule" or "Z3": who found the schedule.
+  /// "list schedule", "1f1b", "gpipe" or "Z3": who found the schedule.
   std::string method;
   int64_t work = 0; ///< of the solver
   double gap() const {
@@ -72,13 +89,31 @@ struct SearchResult {
 /// be turned over.
 Nanos leastMakespan(const SearchProblem &problem);
 
-/// Whoever can start does, backward before forward or the other way round
-/// (several rules, the best result).
-Schedule listSchedule(const SearchProblem &problem);
+/// Whoever can start does, backward before forward or the other way round:
+/// several rules under several limits of micro-batches in flight, each named
+/// "list schedule".
+std::vector<Schedule> listSchedules(const SearchProblem &problem);
+
+/// 1F1B and GPipe, under their names, with B cut into I and W where the problem
+/// is split; those only that keep the limits in flight.
+std::vector<Schedule> generatedSchedules(const SearchProblem &problem);
+
+/// The best of these: the shortest, and of equals the one with fewest
+/// micro-batches in flight, summed over the stages.
+Schedule bestKnown(const SearchProblem &problem);
+
+/// The same order with forwards put off as far as the makespan allows: fewer
+/// micro-batches in flight at no cost.
+Schedule withFewerInFlight(const SearchProblem &problem, Schedule schedule);
 
 /// The problem must pass `check()`. With `fromList` the solver is asked only
-/// where the list schedule does not reach the bound; without, it has to find a
-/// schedule of its own.
+/// where the best known schedule does not reach the bound; without, it has to
+/// find a schedule of its own. Never longer than the best known, nor with more in
+/// flight at equal length.
+///
+/// Where buffers are limited the solver assumes as many as the limits in flight
+/// allow, which is the least that an order could be held up by: its bound holds,
+/// and what it finds is timed with the buffers that its order has.
 SearchResult searchSchedule(const SearchProblem &problem,
                             const solver::Settings &settings,
                             bool fromList = true);

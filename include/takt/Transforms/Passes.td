@@ -109,7 +109,8 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
 
     Generates the named schedule for the number of stages and micro-batches (or,
     for `optimal` and `optimal-split`, searches the shortest one for the times of
-    the stages, holding as many micro-batches as the memory of a device allows;
+    the stages, holding at most as many micro-batches as the memory of a device
+    allows, and as a plan never longer than `1f1b` and `gpipe` where those fit;
     the program's attribute `takt.search` then states makespan, proven bound,
     method and work). With `file` it takes the compute actions of a schedule file
     instead; communication that the file has is checked, the next pass inserts
@@ -129,7 +130,7 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"\"1f1b\"",
            "Name of the schedule: gpipe, 1f1b, optimal or optimal-split">,
-    Option<"searchWork", "search-work", "int64_t", /*default=*/"40000000",
+    Option<"searchWork", "search-work", "int64_t", /*default=*/"20000000",
            "Work of the constraint solver before the best schedule so far is "
            "taken">,
     Option<"dumpSmt2", "dump-smt2", "std::string", /*default=*/"",

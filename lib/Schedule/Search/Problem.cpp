@@ -5,8 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Check, bound, timing and verification, none of which the search's own code
-// enters.
+// Check, bound and verification, none of which the search's own code enters.
 //
 //===----------------------------------------------------------------------===//
 #include "takt/Schedule/Search.h"
@@ -26,92 +25,6 @@ Nanos backward(const SearchProblem &problem, const SearchStage &stage) {
   return problem.split ? stage.inputGrad : stage.inputGrad + stage.weightGrad;
 }
 
-Nanos duration(const SearchStage &stage, ActionKind kind) {
-  switch (kind) {
-  case ActionKind::F:
-    return stage.forward;
-  case ActionKind::I:
-    return stage.inputGrad;
-  case ActionKind::W:
-    return stage.weightGrad;
-  case ActionKind::B:
-    return stage.inputGrad + stage.weightGrad;
-  }
-  return 0;
-}
-
-/// Ends of the actions of a schedule, when each starts as early as it can.
-class Timing {
-public:
-  Timing(const SearchProblem &problem, const Schedule &schedule)
-      : problem(problem), schedule(schedule),
-        ends(problem.stages.size() * problem.microBatches * 4, kOpen) {}
-
-  std::optional<Nanos> run() {
-    const size_t roles = schedule.roles.size();
-    std::vector<size_t> heads(roles, 0);
-    std::vector<Nanos> free(roles, 0);
-    size_t left = 0;
-    for (const std::vector<Action> &actions : schedule.roles)
-      left += actions.size();
-    while (left > 0) {
-      const size_t before = left;
-      for (size_t role = 0; role < roles; ++role)
-        while (heads[role] < schedule.roles[role].size()) {
-          const Action &action = schedule.roles[role][heads[role]];
-          const std::optional<Nanos> ready = readyAt(action);
-          if (!ready)
-            break;
-          free[role] = std::max(free[role], *ready) +
-                       duration(problem.stages[action.stage], action.kind);
-          end(action.stage, action.kind, action.microBatch) = free[role];
-          last = std::max(last, free[role] + problem.stages[action.stage].tail);
-          ++heads[role];
-          --left;
-        }
-      if (left == before)
-        return std::nullopt;
-    }
-    return last;
-  }
-
-private:
-  static constexpr Nanos kOpen = -1;
-
-  Nanos &end(int32_t stage, ActionKind kind, int32_t microBatch) {
-    return ends[(size_t(stage) * problem.microBatches + microBatch) * 4 +
-                size_t(kind)];
-  }
-
-  std::optional<Nanos> readyAt(const Action &action) {
-    const int32_t s = action.stage, m = action.microBatch;
-    Nanos ready = 0;
-    bool open = false;
-    auto after = [&](Nanos time, Nanos transfer) {
-      open |= time == kOpen;
-      ready = std::max(ready, time + transfer);
-    };
-    if (action.kind == ActionKind::F) {
-      if (s > 0)
-        after(end(s - 1, ActionKind::F, m), problem.stages[s - 1].toNext);
-    } else if (action.kind == ActionKind::W) {
-      after(end(s, ActionKind::I, m), 0);
-    } else {
-      after(end(s, ActionKind::F, m), 0);
-      if (s + 1 < int32_t(problem.stages.size()))
-        after(std::max(end(s + 1, ActionKind::I, m),
-                       end(s + 1, ActionKind::B, m)),
-              problem.stages[s + 1].toPrevious);
-    }
-    return open ? std::nullopt : std::optional<Nanos>(ready);
-  }
-
-  const SearchProblem &problem;
-  const Schedule &schedule;
-  std::vector<Nanos> ends;
-  Nanos last = 0;
-};
-
 } // namespace
 
 std::optional<std::string> SearchProblem::check() const {
@@ -129,6 +42,11 @@ std::optional<std::string> SearchProblem::check() const {
     if (std::min({stage.toNext, stage.toPrevious, stage.tail}) < 0 ||
         stage.mostInFlight < 0)
       return fmt::format("stage {} has a negative time or limit", s);
+    if (std::min(stage.outputGradHeld, stage.inputGradHeld) <
+        HeldUntil::InputGrad)
+      return fmt::format("a gradient of stage {} is given back before its "
+                         "backward",
+                         s);
     if (std::max({stage.forward, stage.inputGrad, stage.weightGrad,
                   stage.toNext, stage.toPrevious, stage.tail}) > kLongest)
       return fmt::format("a time of stage {} is above 4 seconds, too long for "
@@ -174,11 +92,6 @@ Nanos takt::leastMakespan(const SearchProblem &problem) {
                                 (sets - 1) * weight + behind);
   }
   return bound;
-}
-
-std::optional<Nanos> takt::makespan(const SearchProblem &problem,
-                                    const Schedule &schedule) {
-  return Timing(problem, schedule).run();
 }
 
 std::optional<std::string> takt::verify(const SearchProblem &problem,

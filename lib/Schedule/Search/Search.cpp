@@ -110,31 +110,95 @@ private:
     return stage.inputGrad + stage.weightGrad;
   }
 
-  /// What an action waits for, with the time between that one's start and its
-  /// own.
-  std::vector<std::pair<Action, Nanos>> needs(const Action &action) const {
-    const int32_t s = action.stage, m = action.microBatch;
-    std::vector<std::pair<Action, Nanos>> result;
-    auto need = [&](int32_t stage, ActionKind kind, Nanos transfer) {
-      result.push_back({{stage, kind, m}, duration(stage, kind) + transfer});
+  /// An action that has to be over some time before another.
+  struct Need {
+    Action before;
+    Nanos gap = 0; ///< between the two starts
+  };
+
+  /// What an action waits for.
+  std::vector<Need> needs(const Action &action) const {
+    const int32_t s = action.stage;
+    std::vector<Need> result;
+    auto own = [&](ActionKind kind) {
+      result.push_back({{s, kind, action.microBatch}, duration(s, kind)});
     };
     if (action.kind == ActionKind::F) {
       if (s > 0)
-        need(s - 1, ActionKind::F, problem.stages[s - 1].toNext);
-    } else if (action.kind == ActionKind::W) {
-      need(s, ActionKind::I, 0);
-    } else {
-      need(s, ActionKind::F, 0);
+        addArrival(result, false, s - 1, action.microBatch);
       if (s + 1 < stages())
-        need(s + 1, action.kind, problem.stages[s + 1].toPrevious);
+        addSent(result, false, s, action.microBatch);
+    } else if (action.kind == ActionKind::W) {
+      own(ActionKind::I);
+    } else {
+      own(ActionKind::F);
+      if (s + 1 < stages())
+        addArrival(result, true, s + 1, action.microBatch);
+      if (s > 0)
+        addSent(result, true, s, action.microBatch);
     }
     return result;
   }
 
+  /// The transfer of a micro-batch from stage `from` has ended. It began after
+  /// the action that made the data, after the transfer before it, and after the
+  /// receiver gave a buffer back; following the transfers before it to what they
+  /// began after leaves actions alone.
+  void addArrival(std::vector<Need> &result, bool backward, int32_t from,
+                  int32_t m) const {
+    const SearchStage &source = problem.stages[from];
+    const int32_t to = backward ? from - 1 : from + 1;
+    const Nanos time = backward ? source.toPrevious : source.toNext;
+    const ActionKind maker = backward ? backwardKind() : ActionKind::F;
+    const SearchStage &target = problem.stages[to];
+    const ActionKind giver = kindAt(backward ? target.outputGradHeld : target.inputHeld);
+    const int32_t buffers = mostBuffers(
+        to, backward ? HeldUntil::InputGrad : HeldUntil::Forward,
+        backward ? target.outputGradHeld : target.inputHeld);
+    const Nanos made = duration(from, maker), given = duration(to, giver);
+    for (int32_t back = 0; back <= m; ++back) {
+      const Nanos all = (back + 1) * time;
+      // Makers follow each other: earlier ones matter only to slow transfers.
+      if (back == 0 || (problem.limitedBuffers && time > made))
+        result.push_back({{from, maker, m - back}, made + all});
+      const int32_t earlier = m - back - buffers;
+      if (problem.limitedBuffers && earlier >= 0 && (back == 0 || time > given))
+        result.push_back({{to, giver, earlier}, given + all});
+    }
+  }
+
+  /// The message that had this micro-batch's buffer at its source has left.
+  void addSent(std::vector<Need> &result, bool backward, int32_t s,
+               int32_t m) const {
+    const SearchStage &stage = problem.stages[s];
+    const int32_t earlier =
+        m - mostBuffers(s, backward ? HeldUntil::InputGrad : HeldUntil::Forward,
+                        backward ? stage.inputGradHeld : stage.outputHeld);
+    if (problem.limitedBuffers && earlier >= 0)
+      addArrival(result, backward, s, earlier);
+  }
+
+  /// Buffers that an order within the limit in flight can have at most, if each
+  /// is taken by the action at `from`.
+  int32_t mostBuffers(int32_t s, HeldUntil from, HeldUntil until) const {
+    const int32_t most = problem.stages[s].mostInFlight;
+    const int32_t held = kindAt(until) == kindAt(from) ? 1
+                         : most == 0                  ? count()
+                                                      : most;
+    return std::min(held + 1, count());
+  }
+
+  ActionKind kindAt(HeldUntil until) const {
+    return until == HeldUntil::Forward     ? ActionKind::F
+           : until == HeldUntil::InputGrad ? backwardKind()
+                                           : lastKind();
+  }
+
   Nanos inputsOf(const Action &action, const solver::Values &values) const {
     Nanos ready = 0;
-    for (const auto &[before, gap] : needs(action))
-      ready = std::max(ready, values.integers[startOf(before).id] + gap);
+    for (const Need &need : needs(action))
+      ready = std::max(ready,
+                       values.integers[startOf(need.before).id] + need.gap);
     return ready;
   }
 
@@ -148,8 +212,8 @@ private:
         if (m > 0)
           model.require(
               {atLeast(start, startOf({s, kind, m - 1}), duration(s, kind))});
-        for (const auto &[before, gap] : needs(action))
-          model.require({atLeast(start, startOf(before), gap)});
+        for (const Need &need : needs(action))
+          model.require({atLeast(start, startOf(need.before), need.gap)});
       }
     for (int32_t m = stage.mostInFlight; stage.mostInFlight > 0 && m < count();
          ++m)
@@ -184,10 +248,13 @@ SearchResult takt::searchSchedule(const SearchProblem &problem,
                                   const solver::Settings &settings,
                                   bool fromList) {
   SearchResult result;
-  result.schedule = listSchedule(problem);
-  result.makespan = *makespan(problem, result.schedule);
+  auto keep = [&](Schedule schedule) {
+    result.method = schedule.name;
+    result.schedule = withFewerInFlight(problem, std::move(schedule));
+    result.makespan = *makespan(problem, result.schedule);
+  };
+  keep(bestKnown(problem));
   result.bound = std::min(leastMakespan(problem), result.makespan);
-  result.method = "list schedule";
   if (result.bound < result.makespan || !fromList) {
     const Model model(problem);
     std::optional<solver::Values> start;
@@ -196,12 +263,14 @@ SearchResult takt::searchSchedule(const SearchProblem &problem,
     const solver::Optimum optimum = solver::minimise(
         model.get(), model.objective(), result.bound, start, settings);
     result.work = optimum.work;
+    result.failure = optimum.failure;
     result.bound = std::max(result.bound, optimum.bound);
-    const Nanos limit = result.makespan + (fromList ? 0 : 1);
-    if (optimum.values && optimum.value < limit) {
-      result.schedule = model.scheduleOf(*optimum.values);
-      result.makespan = *makespan(problem, result.schedule);
-      result.method = "Z3";
+    if (optimum.values) {
+      Schedule found = model.scheduleOf(*optimum.values);
+      found.name = "Z3";
+      const std::optional<Nanos> time = makespan(problem, found);
+      if (time && *time < result.makespan + (fromList ? 0 : 1))
+        keep(std::move(found));
     }
     result.bound = std::min(result.bound, result.makespan);
   }
