@@ -8,7 +8,7 @@ import sys
 
 from takt import run, temporary_folder
 
-MODELS = 24
+MODELS = 6
 CLUSTER = """schema_version: 1
 cluster:
   name: c4
