@@ -11,7 +11,11 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".yaml", ".test"]
 config.excludes = ["Inputs", "unit", "data", "integration"]
 config.test_source_root = os.path.dirname(__file__)
-config.test_exec_root = os.path.join(config.takt_build_dir, "test")
+# Every file runs in a lit of its own, and side by side: each has a room, or they
+# would write the same file of times at once.
+config.test_exec_root = os.path.join(
+    config.takt_build_dir, "test", "rooms", lit_config.params.get("room", "all")
+)
 
 bin_dir = os.path.join(config.takt_build_dir, "bin")
 config.environment["PATH"] = os.pathsep.join(
