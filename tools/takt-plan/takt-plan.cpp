@@ -262,6 +262,7 @@ int run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
+  claimStandardStreams();
   try {
     return run(argc, argv);
   } catch (const Error &error) {

@@ -52,6 +52,32 @@ static Error asPeer(const rt::Abort &abort) {
                ExitCode::PeerFailed);
 }
 
+/// What makes ranks wait for each other.
+static std::string agreedOptions(const RunOptions &options) {
+  std::string text;
+  auto add = [&](const char *name, const std::string &value) {
+    if (!value.empty())
+      text += fmt::format("{} {}\n", name, value);
+  };
+  auto present = [&](const char *name, bool is) {
+    if (is)
+      text += fmt::format("{}\n", name);
+  };
+  add("--steps", options.steps ? std::to_string(*options.steps) : "");
+  add("--transport", options.transport);
+  present("--emulate-links", options.emulateLinks);
+  add("--checkpoint", options.checkpoint);
+  if (!options.checkpoint.empty())
+    add("--checkpoint-every", std::to_string(options.checkpointEvery));
+  present("--load-weights", !options.loadWeights.empty());
+  present("--save-weights", !options.saveWeights.empty());
+  present("--dump-gradients", !options.dumpGradients.empty());
+  present("--profile", !options.profile.empty());
+  present("--trace", !options.trace.empty());
+  present("--timeline", !options.timeline.empty());
+  return text;
+}
+
 static rt::SessionOptions sessionOptions(const RunOptions &options,
                                          const rt::Plan &plan,
                                          int64_t firstStep) {
@@ -59,6 +85,7 @@ static rt::SessionOptions sessionOptions(const RunOptions &options,
   session.planHash = rt::planHashText(rt::planHash(plan));
   session.start = fmt::format("step-{}", firstStep);
   session.version = TAKT_VERSION;
+  session.agreed = agreedOptions(options);
   session.startSeconds = options.startTimeout;
   session.log = [](const std::string &line) {
     std::cerr << "takt-run: " << line << std::endl;

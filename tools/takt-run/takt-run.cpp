@@ -224,6 +224,7 @@ int fail(const std::string &message, ExitCode code) {
 } // namespace
 
 int main(int argc, char **argv) {
+  claimStandardStreams();
   CLI::App app("Takt: trains from an execution plan on this machine",
                "takt-run");
   app.set_version_flag("--version", versionText());

@@ -216,6 +216,7 @@ std::string settle(const OptionTexts &text, const CLI::Option *output,
 } // namespace
 
 int main(int argc, char **argv) {
+  claimStandardStreams();
   CLI::App app("Takt: compiles a model and a cluster into a timed execution "
                "plan",
                "taktc");

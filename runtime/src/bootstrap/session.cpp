@@ -44,14 +44,35 @@ static std::string nodeKey(int32_t node) {
                      shm.st_dev, shm.st_ino, getuid());
 }
 
+static bool isFolder(const std::string &rendezvous) {
+  return rendezvous.rfind(kFolderPrefix, 0) == 0;
+}
+
+/// The first option that only one of two processes has.
+static std::string difference(const std::string &its, const std::string &mine,
+                              int32_t itsRank, int32_t myRank) {
+  std::istringstream a(its), b(mine);
+  for (std::string x, y;;) {
+    bool hasX = bool(std::getline(a, x)), hasY = bool(std::getline(b, y));
+    if (hasX != hasY || x != y)
+      return fmt::format("rank {} has '{}' where rank {} has '{}': start all "
+                         "ranks with the same options",
+                         itsRank, hasX ? x : "", myRank, hasY ? y : "");
+    if (!hasX)
+      return "";
+  }
+}
+
 Session::Session(const Identity &identity, SessionOptions options)
     : identity(identity), options(std::move(options)),
       deadline(deadlineIn(this->options.startSeconds)) {
+  // Keeps other jobs out, not people who know the job's name. The plan is no part
+  // of it: who comes with another plan is to hear so. Nor is the name of a folder,
+  // which processes may see in different places.
   if (this->identity.token.empty())
-    // Keeps other jobs out, not people who know the job's name and its plan.
-    this->identity.token =
-        hex(sha256(fmt::format("takt/{}/{}/{}", identity.job,
-                               identity.rendezvous, this->options.planHash)));
+    this->identity.token = hex(sha256(fmt::format(
+        "takt/{}/{}", identity.job,
+        isFolder(identity.rendezvous) ? "" : identity.rendezvous)));
   open();
   try {
     meet();
@@ -104,11 +125,29 @@ void Session::open() {
   theStore = std::move(store);
 }
 
+/// Text as one word, and back; the word begins with a letter.
+static std::string hexOf(const std::string &text) {
+  std::string word;
+  for (unsigned char c : text)
+    word += fmt::format("{:02x}", c);
+  return word;
+}
+
+static std::string textOf(const std::string &word) {
+  std::string text;
+  for (size_t i = 1; i + 1 < word.size(); i += 2)
+    text += char(std::stoi(word.substr(i, 2), nullptr, 16));
+  return text;
+}
+
 /// Tells the others what this process is and reads what they are.
 void Session::meet() {
-  std::string mine =
-      fmt::format("{} {} {} {} {} {}", options.version, options.planHash,
-                  options.start, nodeKey(identity.node), hostName(), getpid());
+  std::string mine = fmt::format(
+      "{} {} {} {} {} {} x{}", options.version, options.planHash, options.start,
+      nodeKey(identity.node), hostName(), getpid(), hexOf(options.agreed));
+  // A folder has no doorkeeper: who writes into it shows here that it knows the
+  // token.
+  mine += " " + hex(hmacSha256(identity.token, mine));
   if (theStore->setFirst(fmt::format("hello/{}", identity.rank), mine) != mine)
     throw Error(fmt::format("two processes say that they are rank {} ({})",
                             identity.rank, identity.source),
@@ -120,9 +159,15 @@ void Session::meet() {
   std::string version, plan, start, node;
   std::istringstream(mine) >> version >> plan >> start >> node;
   for (int32_t r : all) {
-    std::string itsVersion, itsPlan, itsStart, itsNode, itsHost;
+    std::string itsVersion, itsPlan, itsStart, itsNode, itsHost, pid, itsAgreed;
     std::istringstream(said[r]) >> itsVersion >> itsPlan >> itsStart >>
-        itsNode >> itsHost;
+        itsNode >> itsHost >> pid >> itsAgreed;
+    size_t end = said[r].find_last_of(' ');
+    if (end == std::string::npos ||
+        said[r].substr(end + 1) !=
+            hex(hmacSha256(identity.token, said[r].substr(0, end))))
+      throw Error(fmt::format("rank {} does not know the run's token", r),
+                  ExitCode::Communication);
     if (itsVersion != version)
       throw Error(fmt::format("rank {} runs takt-run {} on '{}' and rank {} "
                               "runs {}",
@@ -138,6 +183,10 @@ void Session::meet() {
                               "at {}: they see other checkpoints",
                               r, itsHost, itsStart, identity.rank, start),
                   ExitCode::DoesNotFit);
+    std::string mismatch =
+        difference(textOf(itsAgreed), options.agreed, r, identity.rank);
+    if (!mismatch.empty())
+      throw Error(mismatch, ExitCode::DoesNotFit);
     if (itsNode == node)
       onThisNode.push_back(r);
   }

@@ -234,8 +234,16 @@ void CheckpointWriter::Impl::commit(const std::vector<std::string> &reports,
             [](const CheckpointFile &a, const CheckpointFile &b) {
               return a.name < b.name;
             });
-  for (const CheckpointFile &file : complete.files)
+  std::string folder = temporaryFolder(options, manifest.step);
+  for (const CheckpointFile &file : complete.files) {
+    std::error_code none;
+    auto size = std::filesystem::file_size(folder + "/" + file.name, none);
+    if (none || size != static_cast<uintmax_t>(file.bytes))
+      throw Error(fmt::format("'{}' of another rank is not in '{}': all ranks "
+                              "must see the same folder",
+                              file.name, folder));
     outcome.bytes += Bytes(file.bytes);
+  }
   outcome.path = store->commit(plan, std::move(complete));
 }
 

@@ -295,7 +295,7 @@ TEST(Session, MeetsAndLeaves) {
 TEST(Session, AnotherPlanVersionOrStartIsRefused) {
   for (std::string SessionOptions::*field :
        {&SessionOptions::planHash, &SessionOptions::version,
-        &SessionOptions::start}) {
+        &SessionOptions::start, &SessionOptions::agreed}) {
     Folder folder;
     std::string where = "file:" + folder.path.string();
     std::vector<SessionOptions> options(2);
@@ -307,6 +307,32 @@ TEST(Session, AnotherPlanVersionOrStartIsRefused) {
         meet({member(0, 2, where), member(1, 2, where)}, options, sessions);
     EXPECT_FALSE(errors[0].empty() || errors[1].empty());
   }
+}
+
+TEST(Session, OptionsThatDifferAreNamed) {
+  Folder folder;
+  std::string where = "file:" + folder.path.string();
+  std::vector<SessionOptions> options(2);
+  options[0].agreed = "--steps 3\n--transport auto\n";
+  options[1].agreed = "--steps 5\n--transport auto\n";
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<std::string> errors =
+      meet({member(0, 2, where), member(1, 2, where)}, options, sessions);
+  EXPECT_NE((errors[0] + errors[1]).find("'--steps 3'"), std::string::npos)
+      << errors[0] << "; " << errors[1];
+}
+
+TEST(Session, AFolderAsksForTheTokenToo) {
+  Folder folder;
+  std::string where = "file:" + folder.path.string();
+  std::vector<Identity> members{member(0, 2, where), member(1, 2, where)};
+  members[0].token = "a";
+  members[1].token = "b";
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<std::string> errors =
+      meet(members, std::vector<SessionOptions>(2), sessions);
+  EXPECT_FALSE(errors[0].empty() || errors[1].empty());
+  EXPECT_NE((errors[0] + errors[1]).find("token"), std::string::npos);
 }
 
 TEST(Session, TheFirstFailureIsEveryones) {

@@ -30,6 +30,9 @@ struct SessionOptions {
   std::string planHash = "none";
   std::string start = "step-0"; ///< where training begins
   std::string version = "none"; ///< of this program; all must have the same
+  /// Options that all must have the same, a line each ("--steps 3"): otherwise
+  /// one would wait for what another never does.
+  std::string agreed;
   double startSeconds = 300;    ///< until all must have come
   double patience = 60;         ///< seconds for an answer of the store
   Doorkeeper::Log log;          ///< lines for standard error
@@ -38,7 +41,7 @@ struct SessionOptions {
 class Session {
 public:
   /// Meets the others. Throws `Error`: Timeout that names the missing ranks,
-  /// DoesNotFit when another has another plan, start or version,
+  /// DoesNotFit when another has another plan, start, version or option,
   /// Communication.
   Session(const Identity &identity, SessionOptions options);
   ~Session();
