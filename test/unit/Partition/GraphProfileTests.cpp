@@ -114,6 +114,10 @@ struct Row {
   double best[3], average[3];
 };
 
+void PrintTo(const Row &row, std::ostream *out) {
+  *out << row.model << (row.training ? " in training" : " in inference");
+}
+
 class AddedTransfers : public testing::TestWithParam<Row> {};
 
 TEST_P(AddedTransfers, MeetsTheExactAnswers) {
