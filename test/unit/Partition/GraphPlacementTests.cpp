@@ -87,8 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Inputs, Placement,
                                          "OperatorGraphs/resnet50_training"),
                          testName);
 
-// Half a minute each: the acceptance runs them.
-INSTANTIATE_TEST_SUITE_P(DISABLED_Large, Placement,
+// A quarter of a minute each.
+INSTANTIATE_TEST_SUITE_P(Large, Placement,
                          testing::Values("LayerGraphs/inceptionv3_inference",
                                          "LayerGraphs/inceptionv3_training"),
                          testName);
