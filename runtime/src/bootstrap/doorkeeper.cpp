@@ -82,6 +82,8 @@ void introduce(Socket &socket, const std::string &token, Purpose purpose,
   Welcome welcome;
   try {
     socket.readAll(&welcome, sizeof(welcome), deadline);
+  } catch (const ConnectionReset &) {
+    throw; // closed without having read what we said: no judgement of it
   } catch (const Error &error) {
     throw Error(fmt::format("not let in, does it have the same token? {}",
                             error.what()),

@@ -78,14 +78,16 @@ Session::Session(const Identity &identity, SessionOptions options)
     meet();
   } catch (const Error &error) {
     fail(error);
-    lingerForOthers();
+    // Those that are only now coming are to hear it too; whoever did not come
+    // before the deadline is not waited for again.
+    lingerForOthers(error.code() != ExitCode::Timeout);
     throw;
   }
 }
 
 Session::~Session() {
   stopWatching();
-  lingerForOthers();
+  lingerForOthers(false);
 }
 
 void Session::stopWatching() {
@@ -94,13 +96,17 @@ void Session::stopWatching() {
     watcher.join();
 }
 
-/// Who serves the store stays until the others have heard why the run ends.
-void Session::lingerForOthers() {
+/// Who serves the store stays until the others have heard why the run ends: those
+/// that are connected, and with `late` those that have not come yet.
+void Session::lingerForOthers(bool late) {
   constexpr double kLonger = 3;
   theStore.reset();
-  for (Deadline end = deadlineIn(kLonger);
-       server && server->connections() > 0 && Clock::now() < end;)
+  for (Deadline end = deadlineIn(kLonger); server && Clock::now() < end;) {
+    bool allCame = !late || server->ranksSeen() >= size_t(identity.world);
+    if (allCame && server->connections() == 0)
+      return;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 void Session::open() {
@@ -156,6 +162,10 @@ void Session::meet() {
   std::iota(all.begin(), all.end(), 0);
   std::vector<std::string> said =
       waitForAll(*theStore, "hello", all, deadline, "rendezvous");
+  // Who comes last finds all there, and may be too late all the same.
+  if (std::optional<Abort> abort = look())
+    throw Error(fmt::format("rank {} failed: {}", abort->rank, abort->what),
+                ExitCode::PeerFailed);
   std::string version, plan, start, node;
   std::istringstream(mine) >> version >> plan >> start >> node;
   for (int32_t r : all) {

@@ -36,7 +36,10 @@ using Clock = std::chrono::steady_clock;
 
 [[noreturn]] static void fail(const std::string &what, int error,
                               ExitCode code = ExitCode::Communication) {
-  throw Error(fmt::format("{}: {}", what, std::strerror(error)), code);
+  std::string words = fmt::format("{}: {}", what, std::strerror(error));
+  if (error == ECONNRESET || error == EPIPE)
+    throw ConnectionReset(words, code);
+  throw Error(words, code);
 }
 
 int pollTime(Deadline deadline) {

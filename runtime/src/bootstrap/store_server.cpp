@@ -87,8 +87,10 @@ void StoreServer::serve() {
       clients.emplace_back();
       clients.back().socket = std::move(visitor.socket);
       clients.back().rank = visitor.rank;
+      came.insert(visitor.rank);
     }
-    open = clients.size();
+    open = clients.size() + door.waiting();
+    seen = came.size();
   }
 }
 

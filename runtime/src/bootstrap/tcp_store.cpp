@@ -16,18 +16,29 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 namespace takt::rt {
 
 TcpStore::TcpStore(const Address &server, const std::string &token,
                    int32_t rank, Deadline deadline, double patience)
     : server(server.text()), patience(patience) {
-  try {
-    socket = Socket::connectTo(server, deadline);
-    introduce(socket, token, Purpose::Store, rank, 0, deadline);
-  } catch (const Error &error) {
-    throw Error(
-        fmt::format("rendezvous at '{}': {}", this->server, error.what()),
-        error.code());
+  // A run that ends closes its door with some still before it: whoever is reset
+  // there knocks again, until somebody listens or the time is over.
+  constexpr auto kPause = std::chrono::milliseconds(20);
+  for (;;) {
+    try {
+      socket = Socket::connectTo(server, deadline);
+      introduce(socket, token, Purpose::Store, rank, 0, deadline);
+      return;
+    } catch (const Error &error) {
+      bool reset = dynamic_cast<const ConnectionReset *>(&error) != nullptr;
+      if (!reset || std::chrono::steady_clock::now() >= deadline)
+        throw Error(
+            fmt::format("rendezvous at '{}': {}", this->server, error.what()),
+            reset ? ExitCode::Timeout : error.code());
+    }
+    std::this_thread::sleep_for(kPause);
   }
 }
 

@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <poll.h>
 #include <random>
 #include <set>
 
@@ -200,6 +201,22 @@ TEST(TcpStore, WhoLosesTheServerIsTold) {
     }
 }
 
+// The door of a run that ends may close with somebody before it.
+TEST(TcpStore, KnocksAgainWhereTheDoorWasClosed) {
+  Socket closing = Socket::listenOn({"127.0.0.1", 0});
+  uint16_t port = closing.localPort();
+  auto store = std::async(std::launch::async, [port] {
+    return std::make_unique<TcpStore>(Address{"127.0.0.1", port}, kToken, 0,
+                                      deadlineIn(30), 30);
+  });
+  pollfd knocked{closing.fd(), POLLIN, 0};
+  ASSERT_EQ(poll(&knocked, 1, 30'000), 1);
+  closing = Socket();
+  StoreServer server(Socket::listenOn({"127.0.0.1", port}), kToken, nullptr);
+  store.get()->set("a", "b");
+  EXPECT_EQ(server.get("a"), "b");
+}
+
 // What an earlier run left, ended in order or not, is never taken for this one.
 TEST(FolderStore, IgnoresEarlierRuns) {
   Folder folder;
@@ -320,6 +337,25 @@ TEST(Session, OptionsThatDifferAreNamed) {
       meet({member(0, 2, where), member(1, 2, where)}, options, sessions);
   EXPECT_NE((errors[0] + errors[1]).find("'--steps 3'"), std::string::npos)
       << errors[0] << "; " << errors[1];
+}
+
+TEST(Session, WhoComesAfterTheFailureHearsIt) {
+  uint16_t port = Socket::listenOn({"127.0.0.1", 0}).localPort();
+  std::string where = "127.0.0.1:" + std::to_string(port);
+  std::vector<SessionOptions> options(3);
+  options[2].planHash = "other";
+  std::vector<std::unique_ptr<Session>> sessions;
+  auto early = std::async(std::launch::async, [&] {
+    return meet({member(0, 3, where), member(1, 3, where)}, options, sessions);
+  });
+  // Nobody has failed before all have come; a second rank 1 makes them fail.
+  std::vector<std::unique_ptr<Session>> none;
+  std::string twice = meet({member(1, 3, where)}, {options[2]}, none)[0];
+  std::string late = meet({member(2, 3, where)}, {options[0]}, none)[0];
+  EXPECT_NE(late.find("say that they are rank 1"), std::string::npos) << late;
+  std::vector<std::string> errors = early.get();
+  EXPECT_NE((errors[0] + twice).find("say that they are rank 1"),
+            std::string::npos);
 }
 
 TEST(Session, AFolderAsksForTheTokenToo) {

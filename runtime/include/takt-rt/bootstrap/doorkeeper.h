@@ -50,6 +50,8 @@ public:
   int fd() const { return listening.fd(); }
   uint16_t port() const { return listening.localPort(); }
   uint64_t strangers() const { return turnedAway; }
+  /// Connections taken that have neither been let in nor turned away.
+  size_t waiting() const { return newcomers.size(); }
 
   /// Takes whoever knocks and reads what they say, without waiting; returns
   /// those that were let in. Call when a descriptor of `watched` is ready, and

@@ -76,7 +76,7 @@ public:
 private:
   void open();
   void meet();
-  void lingerForOthers();
+  void lingerForOthers(bool late);
   void watchLoop();
   std::optional<Abort> look();
 

@@ -12,6 +12,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "takt-rt/core/error.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +40,13 @@ struct Address {
   std::string text() const;
   /// Reads that text; throws `Error` (Usage) that quotes it.
   static Address parse(const std::string &text);
+};
+
+/// The other end has reset the connection: it had gone, or closed with words of
+/// ours unread. Code: Communication.
+class ConnectionReset : public Error {
+public:
+  using Error::Error;
 };
 
 /// A socket that is closed when destroyed; not valid when default made.

@@ -20,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,8 +68,10 @@ public:
   ~StoreServer();
 
   uint16_t port() const { return listenPort; }
-  /// Connections that have been let in and have not ended.
+  /// Connections that have not ended, let in or not yet.
   size_t connections() const { return open; }
+  /// The ranks that have been let in so far.
+  size_t ranksSeen() const { return seen; }
   std::optional<std::string> get(const std::string &key);
   std::string setFirst(const std::string &key, const std::string &value);
 
@@ -92,7 +95,8 @@ private:
   std::map<std::string, std::string> values;
   size_t stored = 0;
   std::vector<Client> clients;
-  std::atomic<size_t> open{0};
+  std::set<int32_t> came; ///< ranks
+  std::atomic<size_t> open{0}, seen{0};
   std::atomic<bool> quit{false};
   std::thread thread;
 };
