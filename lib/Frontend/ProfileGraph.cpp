@@ -86,3 +86,32 @@ takt::readProfileGraph(const std::string &text, const std::string &fileName,
   }
   return problem;
 }
+
+std::optional<std::vector<ProfiledNode>>
+takt::readProfiledNodes(const std::string &text, const std::string &fileName,
+                        Diagnostics &diags) {
+  const std::optional<Nodes> nodes = parseDappleProfile(text, fileName, diags);
+  if (!nodes)
+    return std::nullopt;
+  std::map<int, int64_t> numbers; // by line
+  for (const auto &[number, layer] : *nodes)
+    if (isLayer(layer, {}))
+      numbers.emplace(layer.line, number);
+  std::map<int64_t, int32_t> index;
+  for (const auto &[line, number] : numbers)
+    index.emplace(number, int32_t(index.size()));
+  std::vector<ProfiledNode> found;
+  for (const auto &[line, number] : numbers) {
+    const DappleNode &layer = nodes->at(number);
+    ProfiledNode node;
+    node.name = fmt::format("node{}", number);
+    node.seconds = double(layer.forward + layer.backward) * 1e-9;
+    node.outputBytes = double(layer.activation);
+    node.parameterBytes = double(layer.parameters);
+    for (const int64_t reader : layer.to)
+      if (auto at = index.find(reader); at != index.end())
+        node.readers.push_back(at->second);
+    found.push_back(std::move(node));
+  }
+  return found;
+}

@@ -50,8 +50,13 @@ def line_2_added_transfers():
 
 
 def line_3_pipedream():
-    """Every bottleneck of the exact answers on PipeDream's profiles."""
+    """The exact answers on PipeDream's profiles; what its planner found."""
     report("3a", *unit(PROFILES, "*PipeDreamProfile*"))
+    report("3b", *unit("PipeDreamTests", "Models/PublishedPipeDream.*"))
+    report("3c", *unit("PipeDreamTests", "Rows/PublishedTable.*"))
+    report("3d", *unit("PipeDreamTests", "PipeDreamOracle.*"))
+    measured("3e", "PipeDreamTests",
+             "Rows/PublishedTable.TakesTheStatedTime/gnmt_large_4", 0.5)
 
 
 def line_4_placements():

@@ -12,11 +12,13 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "takt/Partition/Costs/Antichains.h"
 #include "takt/Partition/GraphProblem.h"
 #include "takt/Support/Diagnostic.h"
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace takt {
 
@@ -39,5 +41,12 @@ std::optional<GraphProblem> readProfileGraph(const std::string &text,
                                              const std::string &fileName,
                                              const ProfileGraphOptions &options,
                                              Diagnostics &diags);
+
+/// The same profile as PipeDream's planner reads it: sources "Input..." and
+/// sinks
+/// "__getitem__..." dropped, nodes in the order of the lines.
+std::optional<std::vector<ProfiledNode>>
+readProfiledNodes(const std::string &text, const std::string &fileName,
+                  Diagnostics &diags);
 
 } // namespace takt
