@@ -105,7 +105,8 @@ takt::readProfiledNodes(const std::string &text, const std::string &fileName,
     const DappleNode &layer = nodes->at(number);
     ProfiledNode node;
     node.name = fmt::format("node{}", number);
-    node.seconds = double(layer.forward + layer.backward) * 1e-9;
+    node.forward = double(layer.forward) * 1e-9;
+    node.backward = double(layer.backward) * 1e-9;
     node.outputBytes = double(layer.activation);
     node.parameterBytes = double(layer.parameters);
     for (const int64_t reader : layer.to)

@@ -50,13 +50,15 @@ def line_2_added_transfers():
 
 
 def line_3_pipedream():
-    """The exact answers on PipeDream's profiles; what its planner found."""
+    """The exact answers on PipeDream's profiles; what its planner found;
+    DAPPLE's hybrid against data parallelism, and the error of its formula."""
     report("3a", *unit(PROFILES, "*PipeDreamProfile*"))
     report("3b", *unit("PipeDreamTests", "Models/PublishedPipeDream.*"))
     report("3c", *unit("PipeDreamTests", "Rows/PublishedTable.*"))
     report("3d", *unit("PipeDreamTests", "PipeDreamOracle.*"))
     measured("3e", "PipeDreamTests",
              "Rows/PublishedTable.TakesTheStatedTime/gnmt_large_4", 0.5)
+    report("3f", *unit("DapplePlannerTests", "Dapple*"))
 
 
 def line_4_placements():

@@ -181,7 +181,7 @@ antichainStates(const std::vector<ProfiledNode> &nodes, int32_t first,
     ProfileState &state = states[i];
     forEach(walk.covered(antichain), [&](int32_t node) {
       state.nodes.push_back(node);
-      state.seconds += nodes[node].seconds;
+      state.seconds += nodes[node].seconds();
       state.activationBytes += nodes[node].outputBytes;
       state.parameterBytes += nodes[node].parameterBytes;
     });
@@ -206,7 +206,7 @@ std::vector<ProfileState> chainStates(const std::vector<ProfiledNode> &nodes) {
     if (i > 0)
       state.before.push_back(int32_t(i) - 1);
     state.nodes.push_back(int32_t(i));
-    state.seconds += nodes[i].seconds;
+    state.seconds += nodes[i].seconds();
     state.activationBytes += nodes[i].outputBytes;
     state.parameterBytes += nodes[i].parameterBytes;
     state.outputBytes = nodes[i].outputBytes;

@@ -225,7 +225,7 @@ std::vector<ProfiledNode> randomNodes(std::mt19937 &random, int32_t count) {
   auto upTo = [&](int n) { return int(random() % unsigned(n + 1)); };
   std::vector<ProfiledNode> nodes(count);
   for (int32_t i = 0; i < count; ++i) {
-    nodes[i].seconds = upTo(9) * 0.125;
+    nodes[i].forward = upTo(9) * 0.125;
     nodes[i].outputBytes = upTo(9) * 64.0;
     nodes[i].parameterBytes = upTo(9) * 128.0;
     std::set<int32_t> readers;
@@ -304,7 +304,7 @@ TEST(PipeDreamOracle, VerifyFindsFaults) {
   PipeDreamProblem problem;
   std::vector<ProfiledNode> nodes(4);
   for (int i = 0; i < 4; ++i) {
-    nodes[i].seconds = 1 + i;
+    nodes[i].forward = 1 + i;
     nodes[i].outputBytes = 8;
   }
   problem.states = chainStates(nodes);
@@ -365,7 +365,7 @@ TEST(Antichains, TooManyStatesAreGivenUp) {
 TEST(Antichains, DiamondHasEveryDownSet) {
   std::vector<ProfiledNode> nodes(4);
   for (int32_t i = 0; i < 4; ++i) {
-    nodes[i].seconds = 1 << i;
+    nodes[i].forward = 1 << i;
     nodes[i].outputBytes = 1 << i;
   }
   nodes[0].readers = {1, 2};

@@ -26,9 +26,11 @@ namespace takt {
 /// A layer as a profile knows it: of one minibatch on one device.
 struct ProfiledNode {
   std::string name;
-  double seconds = 0; ///< forward and backward
+  double forward = 0, backward = 0; ///< seconds
   double outputBytes = 0, parameterBytes = 0;
   std::vector<int32_t> readers;
+
+  double seconds() const { return forward + backward; }
 };
 
 /// Everything up to an antichain.
