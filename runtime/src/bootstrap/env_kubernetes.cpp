@@ -23,7 +23,7 @@ std::optional<Claim> claimOfKubernetes(const Environment &environment) {
   claim.launcher = "kubernetes";
   claim.rankFrom = "JOB_COMPLETION_INDEX";
   claim.rank = *rank;
-  claim.world = environment.number("TAKT_WORLD_SIZE").value_or(-1);
+  claim.world = environment.count("TAKT_WORLD_SIZE").value_or(-1);
   if (claim.world >= 0)
     claim.worldFrom = "TAKT_WORLD_SIZE";
   claim.node = *rank; // a pod has a network and a memory of its own

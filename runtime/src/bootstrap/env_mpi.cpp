@@ -36,18 +36,19 @@ static void meetInFolder(Claim &claim) {
 
 std::optional<Claim> claimOfOpenMpi(const Environment &environment) {
   std::optional<int32_t> rank = environment.number("OMPI_COMM_WORLD_RANK");
-  if (!rank)
+  std::optional<int32_t> world = environment.count("OMPI_COMM_WORLD_SIZE");
+  if (!rank && !world)
     return std::nullopt;
   Claim claim;
   claim.launcher = "openmpi";
   claim.rankFrom = "OMPI_COMM_WORLD_RANK";
   claim.worldFrom = "OMPI_COMM_WORLD_SIZE";
-  claim.rank = *rank;
-  claim.world = environment.number("OMPI_COMM_WORLD_SIZE").value_or(-1);
+  claim.rank = rank.value_or(-1);
+  claim.world = world.value_or(-1);
   claim.localRank =
       environment.number("OMPI_COMM_WORLD_LOCAL_RANK").value_or(-1);
   claim.localWorld =
-      environment.number("OMPI_COMM_WORLD_LOCAL_SIZE").value_or(-1);
+      environment.count("OMPI_COMM_WORLD_LOCAL_SIZE").value_or(-1);
   claim.job = environment.text("PMIX_NAMESPACE")
                   .value_or(fmt::format("mpirun-{}", getppid()));
   meetInFolder(claim);
@@ -56,17 +57,17 @@ std::optional<Claim> claimOfOpenMpi(const Environment &environment) {
 
 std::optional<Claim> claimOfMpich(const Environment &environment) {
   std::optional<int32_t> rank = environment.number("PMI_RANK");
-  std::optional<int32_t> world = environment.number("PMI_SIZE");
-  if (!rank || !world)
+  std::optional<int32_t> world = environment.count("PMI_SIZE");
+  if (!rank && !world)
     return std::nullopt;
   Claim claim;
   claim.launcher = "mpich";
   claim.rankFrom = "PMI_RANK";
   claim.worldFrom = "PMI_SIZE";
-  claim.rank = *rank;
-  claim.world = *world;
+  claim.rank = rank.value_or(-1);
+  claim.world = world.value_or(-1);
   claim.localRank = environment.number("MPI_LOCALRANKID").value_or(-1);
-  claim.localWorld = environment.number("MPI_LOCALNRANKS").value_or(-1);
+  claim.localWorld = environment.count("MPI_LOCALNRANKS").value_or(-1);
   // Hydra's proxy is the parent of all processes of a node.
   claim.job = fmt::format("hydra-{}", getppid());
   meetInFolder(claim);

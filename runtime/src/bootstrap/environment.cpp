@@ -53,6 +53,16 @@ std::optional<int32_t> Environment::number(const std::string &name) const {
   return number;
 }
 
+std::optional<int32_t> Environment::count(const std::string &name) const {
+  std::optional<int32_t> value = number(name);
+  if (value && *value == 0)
+    throw Error(fmt::format("the environment has {}='0', which is no number of "
+                            "processes: there is at least 1",
+                            name),
+                ExitCode::Usage);
+  return value;
+}
+
 const std::vector<VariableInfo> &environmentTable() {
   static const std::vector<VariableInfo> table = {
       {"TAKT_RANK", "rank of this process, from 0"},

@@ -15,6 +15,7 @@
 #include "takt-rt/core/error.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -24,18 +25,37 @@ namespace takt::rt {
   throw Error(what, ExitCode::Usage);
 }
 
-/// A launcher of one process says nothing about the others that the plan needs:
-/// the process was started alone.
-static bool isOfMany(const Claim &claim) {
-  return claim.rank >= 0 && claim.world != 1;
+namespace {
+struct Launcher {
+  const char *name;
+  std::optional<Claim> (*ask)(const Environment &);
+};
+} // namespace
+
+static const Launcher kLaunchers[] = {
+    {"takt", claimOfTakt},       {"torchrun", claimOfTorchrun},
+    {"openmpi", claimOfOpenMpi}, {"mpich", claimOfMpich},
+    {"slurm", claimOfSlurm},     {"kubernetes", claimOfKubernetes}};
+
+const std::vector<std::string> &launcherNames() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> names = {"auto"};
+    for (const Launcher &launcher : kLaunchers)
+      names.push_back(launcher.name);
+    names.push_back("none");
+    return names;
+  }();
+  return names;
 }
 
-static std::vector<Claim> allClaims(const Environment &environment) {
+/// What those say that are asked: the one that was named, or all.
+static std::vector<Claim> claimsOf(const Environment &environment,
+                                   const std::string &launcher) {
   std::vector<Claim> claims;
-  for (auto ask : {claimOfTakt, claimOfTorchrun, claimOfOpenMpi, claimOfMpich,
-                   claimOfSlurm, claimOfKubernetes})
-    if (std::optional<Claim> claim = ask(environment))
-      claims.push_back(std::move(*claim));
+  for (const Launcher &known : kLaunchers)
+    if (launcher == "auto" || launcher == known.name)
+      if (std::optional<Claim> claim = known.ask(environment))
+        claims.push_back(std::move(*claim));
   return claims;
 }
 
@@ -53,55 +73,103 @@ static void requireAgreement(const Claim &a, const Claim &b) {
                            b.world, b.worldFrom, way));
 }
 
+/// What claims that agree say together; the first that knows a rank counts
+/// before the others.
+static Claim together(std::vector<Claim> claims) {
+  std::stable_partition(claims.begin(), claims.end(),
+                        [](const Claim &claim) { return claim.rank >= 0; });
+  Claim all = claims[0];
+  for (const Claim &other : claims) {
+    if (all.world < 0 && other.world >= 0)
+      all.worldFrom = other.worldFrom;
+    for (int32_t Claim::*field :
+         {&Claim::world, &Claim::localRank, &Claim::localWorld, &Claim::node})
+      if (all.*field < 0)
+        all.*field = other.*field;
+    for (std::string Claim::*field :
+         {&Claim::rendezvous, &Claim::job, &Claim::noRendezvous})
+      if ((all.*field).empty())
+        all.*field = other.*field;
+  }
+  return all;
+}
+
+/// A launcher that says half: going by it, each process would train alone.
+static void requireWhole(const Claim &claim, const IdentityFlags &flags) {
+  bool noRank = claim.rank < 0 && flags.rank < 0;
+  bool noWorld = claim.world < 0 && !claim.worldFrom.empty() && flags.world < 0;
+  if (!noRank && !noWorld)
+    return;
+  const std::string &missing = noRank ? claim.rankFrom : claim.worldFrom;
+  const std::string &there = noRank ? claim.worldFrom : claim.rankFrom;
+  wrongUsage(fmt::format("the environment has {} without {} ({}): set it, give "
+                         "'{}', or have all ranks here with '--threads'",
+                         there, missing, claim.launcher,
+                         noRank ? "--rank" : "--world-size"));
+}
+
 /// The claim that counts: of the launcher that was named, or of all that agree.
 static std::optional<Claim> choose(std::vector<Claim> claims,
                                    const std::string &launcher,
-                                   bool flagsSayAll) {
-  if (launcher == "none")
-    return std::nullopt;
-  if (launcher != "auto") {
-    for (Claim &claim : claims)
-      if (claim.launcher == launcher)
-        return claim;
-    if (flagsSayAll)
-      return std::nullopt;
+                                   const IdentityFlags &flags) {
+  bool flagsSayAll = flags.rank >= 0 && flags.world >= 0;
+  if (launcher == "auto")
+    // A launcher of one process says nothing about the others that the plan
+    // needs: the process was started alone.
+    claims.erase(std::remove_if(claims.begin(), claims.end(),
+                                [](const Claim &c) { return c.world == 1; }),
+                 claims.end());
+  else if (claims.empty() && launcher != "none" && !flagsSayAll)
     wrongUsage(fmt::format("'{}' is to say the rank, but its variables are not "
                            "in the environment",
                            launcher));
-  }
-  claims.erase(std::remove_if(claims.begin(), claims.end(),
-                              [](const Claim &c) { return !isOfMany(c); }),
-               claims.end());
   if (claims.empty())
     return std::nullopt;
   for (size_t i = 1; i < claims.size() && !flagsSayAll; ++i)
     requireAgreement(claims[0], claims[i]);
-  Claim chosen = claims[0];
-  // What the first does not say, the others may.
-  for (const Claim &other : claims) {
-    for (int32_t Claim::*field :
-         {&Claim::world, &Claim::localRank, &Claim::localWorld, &Claim::node})
-      if (chosen.*field < 0)
-        chosen.*field = other.*field;
-    for (std::string Claim::*field : {&Claim::rendezvous, &Claim::job,
-                                      &Claim::worldFrom, &Claim::noRendezvous})
-      if ((chosen.*field).empty())
-        chosen.*field = other.*field;
-  }
+  Claim chosen = together(std::move(claims));
+  requireWhole(chosen, flags);
   return chosen;
+}
+
+/// Of a process that nothing started as a rank: flags that would mean one.
+static void refuseFlagsOfRanks(const IdentityFlags &flags) {
+  if (flags.world > 1)
+    wrongUsage("'--world-size' needs '--rank'");
+  const char *option = flags.node >= 0             ? "--node"
+                       : !flags.rendezvous.empty() ? "--rendezvous"
+                                                   : flags.ofProcesses.c_str();
+  if (*option != '\0')
+    wrongUsage(
+        fmt::format("'{}' is for ranks that are processes, and nothing says "
+                    "which rank this "
+                    "one is: start all here with '-n N', or give '--rank'",
+                    option));
+}
+
+static std::string launcherOf(const Environment &environment,
+                              const IdentityFlags &flags) {
+  if (flags.launcher != "auto")
+    return flags.launcher;
+  std::string name = environment.text("TAKT_LAUNCHER").value_or("auto");
+  const std::vector<std::string> &known = launcherNames();
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    wrongUsage(fmt::format("the environment has TAKT_LAUNCHER='{}', which is "
+                           "none of {}",
+                           name, fmt::join(known, ", ")));
+  return name;
 }
 
 std::optional<Identity> identify(const Environment &environment,
                                  const IdentityFlags &flags,
                                  int32_t planRanks) {
-  std::string launcher = flags.launcher;
-  if (launcher == "auto")
-    launcher = environment.text("TAKT_LAUNCHER").value_or("auto");
-  std::optional<Claim> claim = choose(allClaims(environment), launcher,
-                                      flags.rank >= 0 && flags.world >= 0);
+  std::string launcher = launcherOf(environment, flags);
+  std::vector<Claim> claims = claimsOf(environment, launcher);
+  bool isAlone = claims.empty();
+  std::optional<Claim> claim = choose(std::move(claims), launcher, flags);
   if (!claim && flags.rank < 0) {
-    if (flags.world > 1)
-      wrongUsage("'--world-size' needs '--rank'");
+    if (isAlone)
+      refuseFlagsOfRanks(flags);
     return std::nullopt;
   }
   Claim found = claim.value_or(Claim());

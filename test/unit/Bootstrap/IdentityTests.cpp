@@ -15,6 +15,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace takt::rt {
 namespace {
 
@@ -74,7 +76,7 @@ std::string refused(const Variables &variables,
 
 TEST(Identity, AloneWithoutALauncher) {
   EXPECT_FALSE(of({}));
-  EXPECT_FALSE(of({{"RANK", "0"}}));     // half of torchrun
+  EXPECT_FALSE(of({{"WORLD_SIZE", "1"}}));
   EXPECT_FALSE(of({{"TAKT_RANK", ""}})); // empty is as not set
 }
 
@@ -220,6 +222,92 @@ TEST(Identity, RefusesWhatCannotBe) {
   IdentityFlags half;
   half.world = 4;
   EXPECT_SAYS(refused({}, half), "'--world-size' needs '--rank'");
+}
+
+// Going by half, every process would train alone and none say so.
+TEST(Identity, RefusesLaunchersThatSayHalf) {
+  const std::tuple<Variables, const char *, const char *> launchers[] = {
+      {kTorchrun, "RANK", "WORLD_SIZE"},
+      {kOpenMpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {kMpich, "PMI_RANK", "PMI_SIZE"},
+      {kSlurm, "SLURM_PROCID", "SLURM_NTASKS"}};
+  IdentityFlags all;
+  all.rank = 1;
+  all.world = 4;
+  all.rendezvous = "here:1";
+  for (const auto &[whole, rank, world] : launchers) {
+    Variables half = whole;
+    half.erase(world);
+    std::string lacks = std::string(rank) + " without " + world;
+    EXPECT_SAYS(refused(half), lacks);
+    EXPECT_EQ(of(half, all)->rank, 1);
+    half["TAKT_LAUNCHER"] = "none";
+    EXPECT_FALSE(of(half));
+    if (rank == std::string("SLURM_PROCID"))
+      continue; // a batch script has the size without a rank
+    half = whole;
+    half.erase(rank);
+    EXPECT_SAYS(refused(half), std::string(world) + " without " + rank);
+  }
+  EXPECT_SAYS(refused({{"TAKT_WORLD_SIZE", "4"}}),
+              "TAKT_WORLD_SIZE without TAKT_RANK");
+  // What one leaves out another may say.
+  EXPECT_EQ(of({{"RANK", "2"},
+                {"TAKT_RANK", "2"},
+                {"TAKT_WORLD_SIZE", "4"},
+                {"TAKT_RENDEZVOUS", "here:1"}})
+                ->world,
+            4);
+}
+
+TEST(Identity, RefusesNoProcesses) {
+  for (const char *name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                           "SLURM_NTASKS", "TAKT_WORLD_SIZE"}) {
+    Variables none = both({{name, "0"}, {"TAKT_RANK", "0"}}, kTorchrun);
+    none = both(none, kSlurm);
+    EXPECT_SAYS(refused(none), std::string(name) + "='0', which is no number");
+  }
+}
+
+TEST(Identity, FlagsOfRanksNeedARank) {
+  IdentityFlags meet;
+  meet.rendezvous = "here:1";
+  EXPECT_SAYS(refused({}, meet), "'--rendezvous' is for ranks");
+  IdentityFlags node;
+  node.node = 0;
+  EXPECT_SAYS(refused({}, node), "'--node' is for ranks");
+  IdentityFlags transport;
+  transport.ofProcesses = "--transport=tcp";
+  EXPECT_SAYS(refused({}, transport), "'--transport=tcp' is for ranks");
+  // A launcher of one, whose job script is as those of others.
+  EXPECT_FALSE(of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}, transport));
+}
+
+TEST(Identity, NumbersOfSlurmAreNumbers) {
+  Variables job = kSlurm;
+  job["SLURM_JOB_ID"] = "abc";
+  EXPECT_SAYS(refused(job), "SLURM_JOB_ID='abc' is no job's number");
+  job["TAKT_RENDEZVOUS"] = "here:1";
+  EXPECT_EQ(of(job, {}, 8)->rank, 5);
+  Variables step = kSlurm;
+  step["SLURM_STEP_ID"] = "first";
+  EXPECT_SAYS(refused(step), "SLURM_STEP_ID='first'");
+}
+
+TEST(Identity, TorchrunsPortIsOne) {
+  for (const char *port : {"0", "65536", "2147483647"}) {
+    Variables far = kTorchrun;
+    far["MASTER_PORT"] = port;
+    EXPECT_SAYS(refused(far), "is no port from 1 to 65535");
+    far["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+    EXPECT_SAYS(refused(far), "is no port from 1 to 65535");
+  }
+}
+
+TEST(Identity, UnknownLauncherNamesAreRefusedWithTheKnownOnes) {
+  EXPECT_SAYS(refused({{"TAKT_LAUNCHER", "bogus"}}),
+              "TAKT_LAUNCHER='bogus', which is none of auto, takt, torchrun, "
+              "openmpi, mpich, slurm, kubernetes, none");
 }
 
 TEST(Environment, TheTableNamesEveryVariableOnce) {

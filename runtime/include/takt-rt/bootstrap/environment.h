@@ -31,6 +31,8 @@ public:
   /// Throws `Error` (Usage) that names the variable when it is no whole number
   /// from 0 to 2^31 - 1.
   std::optional<int32_t> number(const std::string &name) const;
+  /// The same for a number of processes, which is at least 1.
+  std::optional<int32_t> count(const std::string &name) const;
   bool has(const std::string &name) const { return text(name).has_value(); }
 
 private:

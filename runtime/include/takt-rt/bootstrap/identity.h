@@ -23,8 +23,11 @@ namespace takt::rt {
 
 /// What one source says; -1 and empty: it does not say.
 struct Claim {
-  std::string launcher;            ///< as in TAKT_LAUNCHER
-  std::string rankFrom, worldFrom; ///< the variables, for messages
+  std::string launcher; ///< as in TAKT_LAUNCHER
+  /// The variables, for messages. One that is named without a value here is one
+  /// that the launcher always sets: who went by the rest would train something
+  /// else.
+  std::string rankFrom, worldFrom;
   int32_t rank = -1, world = -1;
   int32_t localRank = -1, localWorld = -1, node = -1;
   std::string rendezvous; ///< "HOST:PORT" or "file:/FOLDER"
@@ -32,6 +35,10 @@ struct Claim {
   /// Why there is no rendezvous, for the message that asks for one.
   std::string noRendezvous;
 };
+
+/// Names of launchers, as '--launcher' and TAKT_LAUNCHER take them: "auto",
+/// those below, and "none".
+const std::vector<std::string> &launcherNames();
 
 // One file a launcher. Nothing when it did not start this process.
 std::optional<Claim> claimOfTakt(const Environment &environment);
@@ -49,6 +56,9 @@ struct IdentityFlags {
   int32_t rank = -1, world = -1, node = -1;
   std::string launcher = "auto";
   std::string rendezvous, token;
+  /// Another option, as it was typed, that says nothing to a process that has
+  /// all ranks.
+  std::string ofProcesses;
 };
 
 struct Identity {
@@ -63,7 +73,8 @@ struct Identity {
 
 /// Nothing when this process was started alone. `planRanks`: the number of
 /// processes where a launcher does not say it. Throws `Error` (Usage): sources
-/// that disagree, a rank out of range, no rendezvous.
+/// that disagree or say half, a rank out of range, no rendezvous, flags that
+/// mean ranks where nothing says which one this is.
 std::optional<Identity> identify(const Environment &environment,
                                  const IdentityFlags &flags, int32_t planRanks);
 
