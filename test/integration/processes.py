@@ -83,7 +83,7 @@ def refusals(plan):
     assert "where to meet" in said(2, "--rank=1", "--world-size=4")
     assert "no address" in said(2, "--rank=1", "--world-size=4",
                                 "--rendezvous=nowhere")
-    assert "excludes" in said(2, "-n", 4, "--threads")
+    assert "exclude each other" in said(2, "-n", 4, "--threads")
     # What is printed with standard output closed must not go elsewhere.
     closed = subprocess.run(
         ["sh", "-c", 'exec "$@" >&-', "sh", takt.BIN / "takt-run", plan, "-n",

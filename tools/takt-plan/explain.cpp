@@ -11,6 +11,8 @@
 
 #include "explain.h"
 
+#include "../arguments.h"
+
 #include "takt-rt/checkpoint/explain.h"
 #include "takt-rt/core/file.h"
 
@@ -18,6 +20,7 @@
 #include <string>
 
 using namespace takt::rt;
+using takt::arguments::oneOf;
 
 namespace {
 
@@ -51,7 +54,7 @@ void addExplain(CLI::App &app, std::function<void()> &chosen) {
       ->required();
   checkpoint->add_option("PLAN", options->plan, "the plan to load it with");
   checkpoint->add_option("--format", options->format, "form of the report")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(oneOf({"text", "json"}))
       ->capture_default_str();
   checkpoint->callback([&chosen, options] {
     chosen = [options] { explainCheckpointFolder(*options); };

@@ -40,6 +40,7 @@
 #include <sstream>
 
 using namespace takt::rt;
+using takt::arguments::oneOf;
 
 namespace {
 
@@ -226,7 +227,7 @@ int run(int argc, char **argv) {
           ->required();
     if (!command.formats.empty())
       sub->add_option("--format", options.format, "form of the report")
-          ->check(CLI::IsMember(command.formats))
+          ->check(oneOf(command.formats))
           ->capture_default_str();
     if (command.hasOutput)
       sub->add_option("-o,--output", options.output, "where to write to")
@@ -247,14 +248,8 @@ int run(int argc, char **argv) {
   addExplain(app, chosen);
   addWhyHang(app, chosen);
   refuseUnknownCommand(app, argc, argv);
-  if (std::string fault = emptyValueFault(argc, argv); !fault.empty())
-    throw Error(fault, ExitCode::Usage);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
-    // Help and version are no errors; everything else is wrong usage.
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::Usage);
-  }
+  if (std::optional<int> code = takt::arguments::parse(app, argc, argv))
+    return *code;
   chosen();
   return 0;
 }
@@ -262,7 +257,7 @@ int run(int argc, char **argv) {
 } // namespace
 
 int main(int argc, char **argv) {
-  claimStandardStreams();
+  takt::arguments::claimStandardStreams();
   try {
     return run(argc, argv);
   } catch (const Error &error) {

@@ -11,6 +11,8 @@
 
 #include "why_hang.h"
 
+#include "../arguments.h"
+
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
 #include "takt-rt/trace/why_hang.h"
@@ -21,6 +23,7 @@
 #include <string>
 
 using namespace takt::rt;
+using takt::arguments::oneOf;
 
 namespace {
 
@@ -68,7 +71,7 @@ void addWhyHang(CLI::App &app, std::function<void()> &chosen) {
   command->add_option("--plan", options->plan,
                       "the plan; default: where the recordings say it is");
   command->add_option("--format", options->format, "form of the report")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(oneOf({"text", "json"}))
       ->capture_default_str();
   command->callback(
       [&chosen, options] { chosen = [options] { whyHang(*options); }; });

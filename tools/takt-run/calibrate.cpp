@@ -260,10 +260,8 @@ void Calibration::run() {
     ofNcclTests();
     return write();
   }
-  std::optional<rt::Identity> identity;
-  if (!options.threads)
-    identity = rt::identify(rt::Environment::ofThisProcess(), options.identity,
-                            options.processes.value_or(1));
+  std::optional<rt::Identity> identity =
+      identityAmong(options, options.processes.value_or(1));
   if (identity && identity->world > 1)
     ofProcesses(*identity);
   else

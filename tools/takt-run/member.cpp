@@ -28,12 +28,22 @@ namespace takt::run {
 using rt::Error;
 using rt::ExitCode;
 
+std::optional<rt::Identity> identityAmong(const RunOptions &options,
+                                          int32_t ranks) {
+  // A dry run starts no processes.
+  bool isDry = !options.dryRun.empty() && options.processes;
+  if (options.threads || isDry)
+    return std::nullopt;
+  rt::IdentityFlags flags = options.identity;
+  if (options.transport != "auto")
+    flags.ofProcesses = "--transport=" + options.transport;
+  return rt::identify(rt::Environment::ofThisProcess(), flags, ranks);
+}
+
 std::optional<rt::Identity> identityFor(const RunOptions &options,
                                         const rt::Plan &plan) {
-  if (options.threads)
-    return std::nullopt;
-  std::optional<rt::Identity> identity = rt::identify(
-      rt::Environment::ofThisProcess(), options.identity, plan.numRanks());
+  std::optional<rt::Identity> identity =
+      identityAmong(options, plan.numRanks());
   if (identity && identity->world != plan.numRanks())
     throw Error(fmt::format("the plan has {} ranks, and there are {} processes "
                             "by {}",

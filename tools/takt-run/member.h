@@ -21,7 +21,13 @@
 
 namespace takt::run {
 
-/// Which rank this process is; nothing when it has all.
+/// Which rank this process is among so many that the plan or the command line
+/// asks for; nothing when it was started alone, or shall have all.
+std::optional<rt::Identity> identityAmong(const RunOptions &options,
+                                          int32_t ranks);
+
+/// The same of a plan, which has as many ranks as there are processes; nothing
+/// when this process has all.
 std::optional<rt::Identity> identityFor(const RunOptions &options,
                                         const rt::Plan &plan);
 

@@ -23,16 +23,17 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <iostream>
+#include <limits>
 #include <new>
 
 using namespace takt;
+using arguments::number, arguments::oneOf, arguments::wholeNumber;
 using rt::ExitCode;
 
 namespace {
+constexpr int64_t kMostRanks = 1 << 20;
+constexpr int64_t kMostSteps = int64_t(1) << 50;
 
 #ifdef TAKT_WITH_MPI
 constexpr bool kHasMpi = true;
@@ -47,22 +48,6 @@ std::string versionText() {
                      rt::Plan::kFormatMinor, kHasMpi ? "yes" : "no");
 }
 
-/// Ranges let a NaN pass: every comparison with it is false.
-std::string finite(const std::string &text) {
-  double value = std::strtod(text.c_str(), nullptr);
-  return std::isfinite(value) ? "" : "'" + text + "' is not a number";
-}
-
-/// A seed as the YAML file takes it: 0 to 2^63 - 1.
-std::string wholeNumber(const std::string &text) {
-  int64_t value = 0;
-  const char *last = text.data() + text.size();
-  auto [end, error] = std::from_chars(text.data(), last, value);
-  if (error != std::errc() || end != last || value < 0)
-    return "'" + text + "' is not a whole number from 0 to 2^63 - 1";
-  return "";
-}
-
 void printEnvironment() {
   for (const rt::VariableInfo &variable : rt::environmentTable())
     std::cout << fmt::format("{:<30} {}\n", variable.name, variable.meaning);
@@ -75,36 +60,44 @@ void addProcessOptions(CLI::App &app, run::RunOptions &options) {
       app.add_flag("--threads", options.threads,
                    "run the ranks as threads of this process (the default "
                    "when nothing else started it as a rank)");
-  app.add_option("-n,--processes", options.processes,
-                 "start this many processes, one a rank")
-      ->check(CLI::Range(1, 1 << 20))
-      ->excludes(threads);
+  CLI::Option *processes =
+      app.add_option("-n,--processes", options.processes,
+                     "start this many processes, one a rank")
+          ->check(wholeNumber(1, kMostRanks))
+          ->excludes(threads);
   app.add_flag_callback("--env", printEnvironment,
                         "print the environment variables that are read")
       ->trigger_on_parse();
   app.add_option("--rank", options.identity.rank,
                  "rank of this process, before what the environment says")
-      ->check(CLI::Range(0, 1 << 20));
+      ->check(wholeNumber(0, kMostRanks))
+      ->excludes(threads)
+      ->excludes(processes);
   app.add_option("--world-size", options.identity.world, "number of processes")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(wholeNumber(1, kMostRanks))
+      ->excludes(threads)
+      ->excludes(processes);
   app.add_option("--node", options.identity.node,
                  "number of this node; ranks of one node share memory")
-      ->check(CLI::Range(0, 1 << 20));
+      ->check(wholeNumber(0, kMostRanks))
+      ->excludes(threads)
+      ->excludes(processes);
   app.add_option("--launcher", options.identity.launcher,
                  "whose variables say the rank")
-      ->check(CLI::IsMember({"auto", "takt", "torchrun", "openmpi", "mpich",
-                             "slurm", "kubernetes", "none"}))
-      ->default_str("auto");
+      ->check(oneOf(rt::launcherNames()))
+      ->default_str("auto")
+      ->excludes(processes);
   app.add_option("--rendezvous", options.identity.rendezvous,
-                 "where processes meet: HOST:PORT at rank 0, or file:/FOLDER");
+                 "where processes meet: HOST:PORT at rank 0, or file:/FOLDER")
+      ->excludes(threads);
   app.add_option("--transport", options.transport,
                  "messages by shared memory, TCP, MPI, or as it fits")
-      ->check(CLI::IsMember({"auto", "shm", "tcp", "mpi"}))
-      ->default_str("auto");
+      ->check(oneOf({"auto", "shm", "tcp", "mpi"}))
+      ->default_str("auto")
+      ->excludes(threads);
   app.add_option("--start-timeout", options.startTimeout,
                  "seconds until all processes must have come")
-      ->check(CLI::Range(1e-3, 1e9))
-      ->check(finite)
+      ->check(number(1e-3, 1e9))
       ->default_str("300");
 }
 
@@ -115,13 +108,11 @@ void addOptions(CLI::App &app, run::RunOptions &options, std::string &format) {
   app.add_option("--timeout-factor", options.timeoutFactor,
                  "processes without --timeout: steps without progress that end "
                  "the run ...")
-      ->check(CLI::Range(1.0, 1e9))
-      ->check(finite)
+      ->check(number(1.0, 1e9))
       ->default_str("20");
   app.add_option("--timeout-floor", options.timeoutFloor,
                  "... but not before so many seconds")
-      ->check(CLI::Range(1e-3, 1e9))
-      ->check(finite)
+      ->check(number(1e-3, 1e9))
       ->default_str("30");
   CLI::Option *data =
       app.add_option("--data", options.data, "text to learn from");
@@ -131,21 +122,21 @@ void addOptions(CLI::App &app, run::RunOptions &options, std::string &format) {
   app.add_option("--steps", options.steps,
                  "steps to run, those before --resume counted; default: "
                  "100, with --profile 20")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 50));
+      ->check(wholeNumber(0, kMostSteps));
   app.add_option("--seed", options.seed, "seed instead of the plan's")
-      ->check(wholeNumber);
+      ->check(wholeNumber(0, std::numeric_limits<int64_t>::max()));
   CLI::Option *checkpoint =
       app.add_option("--checkpoint", options.checkpoint,
                      "folder for the state of training, while it goes on and "
                      "at its end");
   app.add_option("--checkpoint-every", options.checkpointEvery,
                  "steps between checkpoints")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 50))
+      ->check(wholeNumber(1, kMostSteps))
       ->needs(checkpoint)
       ->default_str("100");
   app.add_option("--keep", options.keep,
                  "checkpoints that stay, the newest ones; default: all")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 50))
+      ->check(wholeNumber(1, kMostSteps))
       ->needs(checkpoint);
   CLI::Option *resume =
       app.add_option("--resume", options.resume,
@@ -170,8 +161,7 @@ void addOptions(CLI::App &app, run::RunOptions &options, std::string &format) {
                  "file for one loss a line, decimal and exact");
   app.add_option("--timeout", options.timeoutSeconds,
                  "seconds without any progress that end the run")
-      ->check(CLI::Range(1e-3, 1e9))
-      ->check(finite)
+      ->check(number(1e-3, 1e9))
       ->default_str("600 with threads");
   app.add_flag("--emulate-links", options.emulateLinks,
                "no message arrives before its link of the plan could bring it");
@@ -179,9 +169,9 @@ void addOptions(CLI::App &app, run::RunOptions &options, std::string &format) {
       "--unproven", options.unproven,
       "run a plan even if its proof fails; it may hang or train wrong");
   app.add_option("--dry-run", options.dryRun, "only simulate, for host or cuda")
-      ->check(CLI::IsMember({"host", "cuda"}));
+      ->check(oneOf({"host", "cuda"}));
   app.add_option("--format", format, "report as text or json")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(oneOf({"text", "json"}))
       ->default_str("text");
   app.add_flag("-q,--quiet", options.quiet, "no report");
 }
@@ -198,7 +188,7 @@ CLI::App *addCalibrate(CLI::App &app, run::RunOptions &options,
                           "output of all_reduce_perf or sendrecv_perf instead "
                           "of own messages; one of one node, one of several");
   command->add_option("--nodes", what.nodes, "nodes of a FILE that names none")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(wholeNumber(1, kMostRanks))
       ->needs(tests);
   auto quantity = [&](const char *name, std::string &value, const char *units,
                       const char *meaning) {
@@ -224,7 +214,7 @@ int fail(const std::string &message, ExitCode code) {
 } // namespace
 
 int main(int argc, char **argv) {
-  claimStandardStreams();
+  arguments::claimStandardStreams();
   CLI::App app("Takt: trains from an execution plan on this machine",
                "takt-run");
   app.set_version_flag("--version", versionText());
@@ -237,18 +227,10 @@ int main(int argc, char **argv) {
   addOptions(app, options, format);
   run::CalibrateOptions what;
   CLI::App *calibrate = addCalibrate(app, options, what);
-  if (std::string fault = emptyValueFault(argc, argv); !fault.empty())
-    return fail(fault, ExitCode::Usage);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError &error) {
-    app.exit(error);
-    return int(ExitCode::Usage);
-  }
+  if (std::optional<int> code = arguments::parse(app, argc, argv))
+    return *code;
   if (!calibrate->parsed() && options.plan.empty())
-    return fail("plan is required", ExitCode::Usage);
+    return fail("a plan is needed: takt-run job.plan", ExitCode::Usage);
   options.json = format == "json";
   try {
     rt::Environment environment = rt::Environment::ofThisProcess();

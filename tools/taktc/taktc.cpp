@@ -15,8 +15,8 @@
 #include "takt/Frontend/ImportDapple.h"
 #include "takt/Frontend/Read.h"
 #include "takt/Schedule/Schedule.h"
-#include "takt/Support/NearestName.h"
 #include "takt/Solver/Solver.h"
+#include "takt/Support/NearestName.h"
 #include "takt/Support/Quantity.h"
 
 #include "takt-rt/core/error.h"
@@ -34,6 +34,7 @@
 #include <map>
 
 using namespace takt;
+using arguments::oneOf, arguments::wholeNumber;
 using rt::ExitCode;
 
 namespace {
@@ -102,14 +103,14 @@ void addCompileOptions(CLI::App &app, CompileOptions &options,
   app.add_option("--emit", text.emit,
                  "model, pipe, comm, plan-text, plan, csv, csv-comms, "
                  "csv-waits, trace, svg, html")
-      ->check(CLI::IsMember(emitNames()))
+      ->check(oneOf(emitNames()))
       ->default_str("plan");
   app.add_option("--stages", options.stages, "exact number of stages")
-      ->check(CLI::Range(int64_t(1), int64_t(65535)));
+      ->check(wholeNumber(1, 65535));
   app.add_option("--max-stages", options.maxStages, "most stages allowed")
-      ->check(CLI::Range(int64_t(1), int64_t(65535)));
+      ->check(wholeNumber(1, 65535));
   app.add_option("--replicas", options.replicas, "replicas of every stage")
-      ->check(CLI::Range(int64_t(1), int64_t(65535)));
+      ->check(wholeNumber(1, 65535));
   app.add_option("--cuts", options.cuts,
                  "layers that begin a stage, e.g. h.2,lnf")
       ->delimiter(',');
@@ -121,27 +122,27 @@ void addCompileOptions(CLI::App &app, CompileOptions &options,
                  "measured costs (takt-run --profile); default: roofline");
   app.add_option("--work-limit", options.workLimit,
                  "transitions the exact search may look at")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 60));
+      ->check(wholeNumber(1, int64_t(1) << 60));
   app.add_option("--overlap", text.overlap,
                  "reduce gradients in buckets beside the last backward where "
                  "that is shorter: on or off")
-      ->check(CLI::IsMember({"on", "off"}))
+      ->check(oneOf({"on", "off"}))
       ->default_str("on");
   app.add_option("--bucket-size", text.bucketSize,
                  "size that closes a gradient bucket, e.g. 25MB; default: "
                  "what ends each stage soonest");
   app.add_option("--reduce-lanes", options.reduceLanes,
                  "lanes that reduce gradients, of each rank")
-      ->check(CLI::Range(int64_t(1), int64_t(2)));
+      ->check(wholeNumber(1, 2));
   app.add_option("--explain", text.explain, "print why: stages, comm")
       ->delimiter(',')
-      ->check(CLI::IsMember({"stages", "comm"}));
+      ->check(oneOf({"stages", "comm"}));
   app.add_option("--dump-smt2", options.dumpSmt2,
                  "folder that receives what the constraint solver is asked");
   app.add_option("--dump-levels", options.dumpLevels,
                  "folder that receives every level");
   app.add_option("--format", text.format, "report as text or json")
-      ->check(CLI::IsMember({"text", "json"}))
+      ->check(oneOf({"text", "json"}))
       ->default_str("text");
   app.add_flag("-q,--quiet", options.quiet, "no report");
   app.add_flag("-f,--force", options.force, "binary output to a terminal");
@@ -154,8 +155,8 @@ std::string scheduleFault(const std::string &name) {
   bool file = name.find_first_of("./") != std::string::npos;
   if (file || std::find(known.begin(), known.end(), name) != known.end())
     return {};
-  return fmt::format("'--schedule={}': known are {}, or a schedule file{}", name,
-                     fmt::join(known, ", "), nearestHint(name, known));
+  return fmt::format("'--schedule={}': known are {}, or a schedule file{}",
+                     name, fmt::join(known, ", "), nearestHint(name, known));
 }
 
 bool sameFile(const std::string &a, const std::string &b) {
@@ -206,9 +207,9 @@ std::string settle(const OptionTexts &text, const CLI::Option *output,
     return fmt::format("'--format=json' reports on a plan, and '--emit={}' "
                        "stops before there is one",
                        text.emit);
-  if (options.json && (options.output == "-" ||
-                       (options.output.empty() &&
-                        options.emit != EmitKind::Plan)))
+  if (options.json &&
+      (options.output == "-" ||
+       (options.output.empty() && options.emit != EmitKind::Plan)))
     return "'--format=json' writes to standard output: name a file with '-o'";
   return {};
 }
@@ -216,7 +217,7 @@ std::string settle(const OptionTexts &text, const CLI::Option *output,
 } // namespace
 
 int main(int argc, char **argv) {
-  claimStandardStreams();
+  arguments::claimStandardStreams();
   CLI::App app("Takt: compiles a model and a cluster into a timed execution "
                "plan",
                "taktc");
@@ -233,26 +234,17 @@ int main(int argc, char **argv) {
       "import", "write YAML from a published profile (dapple)");
   import->add_option("format", importOptions.format, "dapple")
       ->required()
-      ->check(CLI::IsMember({"dapple"}));
+      ->check(oneOf({"dapple"}));
   import->add_option("file", importOptions.file, "profile")->required();
   import->add_option("-o,--output", importOptions.output,
                      "where to write; - is standard output");
-  import->add_option("--samples", importOptions.samples,
-                     "samples of the profiled batch; default: from the name")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 60));
+  import
+      ->add_option("--samples", importOptions.samples,
+                   "samples of the profiled batch; default: from the name")
+      ->check(wholeNumber(1, int64_t(1) << 60));
 
-  if (std::string fault = emptyValueFault(argc, argv); !fault.empty()) {
-    std::cerr << "taktc: error: " << fault << '\n';
-    return int(ExitCode::Usage);
-  }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError &error) {
-    app.exit(error);
-    return int(ExitCode::Usage);
-  }
+  if (std::optional<int> code = arguments::parse(app, argc, argv))
+    return *code;
   if (import->parsed())
     return runImport(importOptions);
   if (options.model.empty() || options.cluster.empty()) {
