@@ -138,9 +138,7 @@ def lines_5_and_6():
         replicas = ["--stages=1", "--replicas=2"]
         guarded("6", "2-rank data-parallel, measured by predicted", within,
                 lambda: of_prediction(folder, two, 2, replicas, replicas))
-        # Two ranks measure the layers: four on two cores would count waiting
-        # for a core, which the plan predicts itself.
+        both = ["--stages=2", "--replicas=2"]
         guarded("6", "4 ranks with emulated links, measured by predicted", within,
-                lambda: of_prediction(folder, slow_links(folder, four), 4,
-                                      ["--stages=2", "--replicas=2"], pipeline,
-                                      "--emulate-links"))
+                lambda: of_prediction(folder, slow_links(folder, four), 4, both,
+                                      both, "--emulate-links"))

@@ -21,12 +21,16 @@
 
 namespace takt::rt::host {
 
+static bool hasCoreForEach(int32_t ranks) {
+  return ranks <= int32_t(std::thread::hardware_concurrency());
+}
+
 /// Where every rank has a core of its own an idle rank polls for a while, as
 /// waking a thread takes longer than most messages; otherwise it would take
 /// time from the rank it waits for.
 static Nanos spinTime(int32_t ranks) {
   constexpr Nanos kSpin = 100'000;
-  return ranks <= int32_t(std::thread::hardware_concurrency()) ? kSpin : 0;
+  return hasCoreForEach(ranks) ? kSpin : 0;
 }
 
 Crew::Crew(const Plan &plan, const Source &source, Exchange &exchange,
@@ -34,8 +38,10 @@ Crew::Crew(const Plan &plan, const Source &source, Exchange &exchange,
            const Patience &patience)
     : plan(plan), exchange(exchange), interrupt(interrupt), patience(patience),
       spin(spinTime(plan.numRanks())) {
-  for (int32_t rank : numbers)
+  for (int32_t rank : numbers) {
     ranks.push_back(std::make_unique<Worker>(plan, rank, exchange, source));
+    ranks.back()->device().setSharesCores(!hasCoreForEach(plan.numRanks()));
+  }
   try {
     for (std::unique_ptr<Worker> &rank : ranks)
       threads.emplace_back([this, &rank] { loop(*rank); });

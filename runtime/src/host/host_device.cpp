@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 namespace takt::rt {
 
@@ -262,19 +263,29 @@ bool HostDevice::done(int lane) {
   return true;
 }
 
+/// The time of this rank's work alone: where ranks share cores, what others do
+/// in between is for the plan to predict, and not a cost of the layer.
+Nanos HostDevice::profileClock() const {
+  if (!sharesCores)
+    return Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return Nanos(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
 void HostDevice::compute(const Procedure &procedure, int32_t microBatch) {
   SlotView<float> slots(arena.get(), role.pools, microBatch);
   RunArgs args{learningRate, step};
-  Clock::time_point last = profiling ? Clock::now() : Clock::time_point();
+  Nanos last = profiling ? profileClock() : 0;
   for (const Kernel &kernel : procedure.kernels) {
     if (gradientSink && isOptimizerKernel(kernel.kind))
       capture(kernel);
     run(kernel, slots, args);
-    if (!profiling)
-      continue;
-    Clock::time_point now = Clock::now();
-    layerSamples.add(kernel, (now - last) / std::chrono::nanoseconds(1));
-    last = now;
+    if (profiling) {
+      Nanos now = profileClock();
+      layerSamples.add(kernel, now - last);
+      last = now;
+    }
   }
   if (profiling)
     layerSamples.closeCall();

@@ -12,6 +12,7 @@
 
 #include "takt-rt/transport/mailbox.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace takt::rt {
@@ -40,7 +41,10 @@ bool Sending::poll() {
 
 Receiving::Receiving(Mailbox &box, void *data, Bytes bytes, Take take)
     : box(&box), data(static_cast<std::byte *>(data)), bytes(bytes),
-      turn(box.recvsBegun++), take(take) {}
+      turn(box.recvsBegun++), take(take) {
+  if (box.emulation)
+    begun = std::chrono::steady_clock::now();
+}
 
 bool Receiving::poll() {
   using Clock = std::chrono::steady_clock;
@@ -50,7 +54,9 @@ bool Receiving::poll() {
     return false;
   if (box->emulation) {
     if (held == MoveTime::max()) {
-      moved = Clock::now();
+      // Since both ends were there, and not since a rank that computes looks.
+      MoveTime offered = box->offeredAt();
+      moved = offered == MoveTime() ? Clock::now() : std::max(offered, begun);
       held = moved + std::chrono::nanoseconds(box->emulation->time(bytes));
     }
     if (Clock::now() < held)

@@ -25,6 +25,14 @@ static uint64_t rounded(uint64_t position) {
   return (position + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+static int64_t nanos(MoveTime time) {
+  return time.time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+static MoveTime timeOf(int64_t nanos) {
+  return MoveTime(std::chrono::nanoseconds(nanos));
+}
+
 //===----------------------------------------------------------------------===//
 // A mailbox
 //===----------------------------------------------------------------------===//
@@ -33,8 +41,7 @@ bool SharedMailbox::send(uint64_t turn, const std::byte *from, Bytes bytes,
                          MoveTime &moved) {
   uint64_t taken = box.taken.load(std::memory_order_acquire);
   if (taken > turn) {
-    moved = MoveTime(
-        std::chrono::nanoseconds(box.moved.load(std::memory_order_relaxed)));
+    moved = timeOf(box.moved.load(std::memory_order_relaxed));
     return true;
   }
   if (taken < turn)
@@ -43,6 +50,8 @@ bool SharedMailbox::send(uint64_t turn, const std::byte *from, Bytes bytes,
   if (news) {
     putOfMessage = 0;
     box.bytes.store(bytes, std::memory_order_relaxed);
+    box.since.store(nanos(std::chrono::steady_clock::now()),
+                    std::memory_order_relaxed);
     box.offered.store(turn + 1, std::memory_order_release);
   }
   uint64_t put = box.put.load(std::memory_order_relaxed);
@@ -77,13 +86,16 @@ bool SharedMailbox::arrives(uint64_t turn, std::byte *, Bytes bytes, Take) {
   return true;
 }
 
+MoveTime SharedMailbox::offeredAt() const {
+  return timeOf(box.since.load(std::memory_order_relaxed));
+}
+
 bool SharedMailbox::receive(uint64_t turn, std::byte *to, Bytes bytes,
                             Take take, MoveTime &moved) {
   if (gotOfMessage == 0) {
     if (moved == MoveTime()) // else since its link has been at work on it
       moved = std::chrono::steady_clock::now();
-    box.moved.store(moved.time_since_epoch() / std::chrono::nanoseconds(1),
-                    std::memory_order_relaxed);
+    box.moved.store(nanos(moved), std::memory_order_relaxed);
   }
   uint64_t got = box.got.load(std::memory_order_relaxed);
   bool news = false;

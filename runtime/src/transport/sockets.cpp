@@ -211,6 +211,7 @@ void SocketMailbox::headCame() {
                             peer, received + 1, name),
                 ExitCode::Communication);
   state = State::Waits;
+  headAt = Clock::now();
 }
 
 void SocketMailbox::checkData() {

@@ -27,6 +27,7 @@ bool ThreadMailbox::send(uint64_t turn, const std::byte *from, Bytes size,
     return done > turn;
   data = from;
   bytes = size;
+  since = std::chrono::steady_clock::now();
   offered.store(turn + 1, std::memory_order_release);
   if (receiver)
     receiver->ring();

@@ -14,6 +14,7 @@
 
 #include "takt-rt/core/error.h"
 #include "takt-rt/transport/patience.h"
+#include "takt-rt/transport/shared_memory.h"
 #include "takt-rt/transport/team.h"
 #include "takt-rt/transport/threads.h"
 
@@ -132,9 +133,9 @@ TEST(Emulation, HoldsMessagesUp) {
   std::vector<float> from(1000, 1), to(1000);
   Sending send(box, from.data(), 4000);
   EXPECT_FALSE(send.poll());
+  MoveTime begin = std::chrono::steady_clock::now();
   Receiving recv(box, to.data(), 4000, Take::Copy);
   EXPECT_EQ(recv.wakeAt(), MoveTime::max());
-  MoveTime begin = std::chrono::steady_clock::now();
   bool done = recv.poll();
   MoveTime wake = recv.wakeAt();
   if (!done) {
@@ -153,6 +154,33 @@ TEST(Emulation, HoldsMessagesUp) {
   EXPECT_EQ(send.movedAt(), recv.movedAt());
   EXPECT_LE(recv.movedAt() + std::chrono::nanoseconds(3'000'000),
             std::chrono::steady_clock::now());
+}
+
+/// Takes a message a link's time after both ends were there, in the first look.
+void takeLate(Mailbox &sender, Mailbox &receiver) {
+  constexpr auto kTime = std::chrono::milliseconds(3);
+  Emulation link{{}, 1, kTime / std::chrono::nanoseconds(1)};
+  receiver.emulate(link);
+  std::vector<float> from(100, 1), to(100);
+  Sending send(sender, from.data(), 400);
+  EXPECT_FALSE(send.poll());
+  MoveTime offered = std::chrono::steady_clock::now();
+  Receiving recv(receiver, to.data(), 400, Take::Copy);
+  std::this_thread::sleep_for(kTime); // a kernel
+  EXPECT_TRUE(recv.poll());
+  EXPECT_EQ(to[99], 1);
+  EXPECT_GE(recv.movedAt(), offered);
+  EXPECT_LE(recv.movedAt() + kTime, std::chrono::steady_clock::now());
+}
+
+// A link works while its receiver computes.
+TEST(Emulation, BeginsWhenBothEndsAreThere) {
+  ThreadMailbox threads(nullptr, nullptr);
+  takeLate(threads, threads);
+  SharedBox box;
+  std::vector<std::byte> window(4096);
+  SharedMailbox shared(box, window.data(), window.size(), nullptr, nullptr);
+  takeLate(shared, shared);
 }
 
 TEST(Emulation, AFixedTimeCountsWhateverTheSize) {

@@ -64,6 +64,9 @@ public:
   void setTracing(bool on) { tracing = on; }
   const std::vector<Record> &records() const { return recorded; }
   void setProfiling(bool on) { profiling = on; }
+  /// Whether there are fewer cores than ranks: a profile then counts the time
+  /// that a layer is at work, and not the time that it waits for a core.
+  void setSharesCores(bool on) { sharesCores = on; }
   const LayerSamples &samples() const { return layerSamples; }
 
   /// From now on, and until called with null, puts the summed gradient of every
@@ -112,6 +115,7 @@ private:
 
   void connect(Exchange &exchange);
   Work &begin(int lane, InstrKind kind, int32_t microBatch);
+  Nanos profileClock() const;
   void compute(const Procedure &procedure, int32_t microBatch);
   void run(const Kernel &kernel, const SlotView<float> &slots,
            const RunArgs &args) const;
@@ -142,6 +146,7 @@ private:
   Clock::time_point stepStart;
   bool tracing = false;
   bool profiling = false;
+  bool sharesCores = false;
   std::vector<Record> recorded;
   LayerSamples layerSamples;
   TensorMap *gradientSink = nullptr;

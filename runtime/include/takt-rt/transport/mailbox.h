@@ -67,6 +67,9 @@ protected:
   /// when the sender offers another number of bytes.
   virtual bool arrives(uint64_t turn, std::byte *data, Bytes bytes,
                        Take take) = 0;
+  /// After `arrives`: when the message was offered, by the clock of this machine;
+  /// the epoch where that is not known. Asked of emulated links only.
+  virtual MoveTime offeredAt() const { return {}; }
   /// After `arrives`: moves the message on; true once it has been taken. A time
   /// in `moved` is when its emulated link began to move it.
   virtual bool receive(uint64_t turn, std::byte *data, Bytes bytes, Take take,
@@ -121,6 +124,7 @@ private:
   Take take;
   bool isTaken = false;
   MoveTime moved;
+  MoveTime begun;                  ///< of emulated links only
   MoveTime held = MoveTime::max(); ///< set once an emulated link is at work
 };
 

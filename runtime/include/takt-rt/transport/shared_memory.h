@@ -28,9 +28,11 @@ namespace takt::rt {
 /// The shared part of a mailbox. Positions count the bytes of all messages,
 /// each rounded up to `kAlignment`.
 struct SharedBox {
-  // Written by the sender; `bytes` before `offered`, the window before `put`.
+  // Written by the sender; `bytes` and `since` before `offered`, the window
+  // before `put`.
   alignas(64) std::atomic<uint64_t> offered{0};
   std::atomic<int64_t> bytes{0};
+  std::atomic<int64_t> since{0}; ///< offered, as `moved`
   std::atomic<uint64_t> put{0};
   // Written by the receiver; `moved` before `taken`.
   alignas(64) std::atomic<uint64_t> taken{0};
@@ -51,6 +53,7 @@ protected:
   bool send(uint64_t turn, const std::byte *from, Bytes bytes,
             MoveTime &moved) override;
   bool arrives(uint64_t turn, std::byte *to, Bytes bytes, Take take) override;
+  MoveTime offeredAt() const override;
   bool receive(uint64_t turn, std::byte *to, Bytes bytes, Take take,
                MoveTime &moved) override;
 

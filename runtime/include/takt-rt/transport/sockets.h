@@ -65,6 +65,7 @@ protected:
   bool send(uint64_t turn, const std::byte *data, Bytes bytes,
             MoveTime &moved) override;
   bool arrives(uint64_t turn, std::byte *data, Bytes bytes, Take take) override;
+  MoveTime offeredAt() const override { return headAt; }
   bool receive(uint64_t turn, std::byte *data, Bytes bytes, Take take,
                MoveTime &moved) override;
 
@@ -110,7 +111,7 @@ private:
   std::vector<std::byte> summand; ///< of a message that is to be added
   size_t dataRead = 0;
   uint32_t dataCrc = 0;
-  MoveTime inBegan;
+  MoveTime headAt, inBegan;
 };
 
 /// The thread that moves data over all connections of a process.

@@ -28,14 +28,16 @@ protected:
   bool send(uint64_t turn, const std::byte *data, Bytes bytes,
             MoveTime &moved) override;
   bool arrives(uint64_t turn, std::byte *data, Bytes bytes, Take take) override;
+  MoveTime offeredAt() const override { return since; }
   bool receive(uint64_t turn, std::byte *data, Bytes bytes, Take take,
                MoveTime &moved) override;
 
 private:
-  // Written by the sending thread; `data` and `bytes` before `offered`.
+  // Written by the sending thread, all before `offered`.
   alignas(64) std::atomic<uint64_t> offered{0};
   const std::byte *data = nullptr;
   Bytes bytes = 0;
+  MoveTime since; ///< when it was offered
   // Written by the receiving thread; `moved` before `taken`.
   alignas(64) std::atomic<uint64_t> taken{0};
   MoveTime moved;
