@@ -72,11 +72,23 @@ def line_4_placements():
                  f"LayerGraphs_inceptionv3_{mode}", 60, 4096, repeat=1)
 
 
+def line_5_published_choices():
+    """Repeats, cuts of replicas, sample sizes, widths, prices, two versions."""
+    report("5a", *unit("CostModelTests", "Repeats.*"))
+    report("5b", *unit("CostModelTests", "PerReplicaCuts.*"))
+    report("5d", *unit("CostModelTests", "SampleSizes.*"))
+    report("5e", *unit("CostModelTests", "LayerWidths.*"))
+    report("5f", *unit(PROFILES, "PlacementColours.*"))
+    report("5g", *unit("CostModelTests", "PricedStages.*"))
+    report("5h", *unit("CostModelTests", "TwoBw.*"))
+
+
 def main():
     line_1_brute_force()
     line_2_added_transfers()
     line_3_pipedream()
     line_4_placements()
+    line_5_published_choices()
     finish()
 
 

@@ -64,6 +64,26 @@ TEST_P(Placement, MeetsTheExactAnswer) {
   RecordProperty("work", std::to_string(result.partition->work));
 }
 
+/// Forward and backward of a layer have one colour, and one device holds it.
+TEST(PlacementColours, EachIsOnOneDevice) {
+  const GraphProblem problem = placement("LayerGraphs/bert24_training");
+  ASSERT_GT(problem.together.size(), 10u);
+  const GraphResult result = solveGraph(problem);
+  ASSERT_TRUE(result.partition.has_value());
+  std::vector<size_t> blockOf(problem.nodes.size());
+  for (size_t b = 0; b < result.partition->blocks.size(); ++b)
+    for (const int32_t node : result.partition->blocks[b].nodes)
+      blockOf[node] = b;
+  for (const std::vector<int32_t> &colour : problem.together) {
+    ASSERT_GT(colour.size(), 1u);
+    for (const int32_t node : colour)
+      EXPECT_EQ(blockOf[node], blockOf[colour.front()]);
+  }
+  EXPECT_LE(milliseconds(result.partition->objective),
+            expected("LayerGraphs/bert24_training")["max_load"].get<double>() +
+                1e-4);
+}
+
 std::string testName(const testing::TestParamInfo<const char *> &info) {
   std::string name = info.param;
   for (char &c : name)
