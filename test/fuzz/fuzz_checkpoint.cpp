@@ -22,12 +22,15 @@
 using namespace takt;
 
 std::vector<std::string> fuzz::dictionary() {
-  return {"\"format\"",  "\"step\"",   "\"samples\"", "\"seed\"",
-          "\"plan\"",    "\"roles\"",  "\"files\"",   "\"crc32c\"",
-          "\"adamw\"",   "\"cosine\"", "null",        "1e400",
-          "-1",          "{",          "}",           "[",
-          "]",           ",",          ":",           "\"",
-          "\"..\"",      "\"a/b\"",    "\\u0000",     "18446744073709551615",
+  return {"\"format\"",  "\"step\"",   "\"samples\"",
+          "\"seed\"",    "\"plan\"",   "\"roles\"",
+          "\"files\"",   "\"crc32c\"", "\"adamw\"",
+          "\"cosine\"",  "\"layers\"", "\"heads\"",
+          "\"inputs\"",  "null",       "1e400",
+          "-1",          "{",          "}",
+          "[",           "]",          ",",
+          ":",           "\"",         "\"..\"",
+          "\"a/b\"",     "\\u0000",    "18446744073709551615",
           "\"00000000\""};
 }
 

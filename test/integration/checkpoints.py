@@ -146,7 +146,7 @@ def reading(folder):
             "step-00000030': step 30" in newest.stdout, newest.stderr)
     refused = takt.run("takt-run", plan, "--data", takt.TEXT, "--steps", 31,
                        "--checkpoint", damaged, expect=1)
-    require("beyond step 0" in refused.stderr, refused.stderr)
+    require("this run begins at step 0" in refused.stderr, refused.stderr)
     other = takt.compile_plan(
         folder, "mlp", takt.ROOT / "examples/mlp.yaml",
         takt.INPUTS / "host-8.yaml", "--stages=1", "--replicas=1")

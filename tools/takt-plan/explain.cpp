@@ -37,6 +37,8 @@ void explainCheckpointFolder(const Options &options) {
   CheckpointReport report = explainCheckpoint(
       std::move(found), options.plan.empty() ? nullptr : &plan);
   writeFile("-", options.format == "json" ? toJson(report) : printText(report));
+  if (report.fit)
+    requireFit(*report.fit, report.found.checkpoint, plan);
 }
 
 } // namespace

@@ -40,15 +40,39 @@ Checkpointing::Checkpointing(const RunOptions &options, rt::Plan &plan,
 // Going on
 //===----------------------------------------------------------------------===//
 
+static bool isEmpty(const std::string &folder) {
+  std::error_code none;
+  return rt::listCheckpoints(folder).empty() &&
+         !std::filesystem::exists(
+             std::filesystem::path(folder) / rt::kManifestFile, none);
+}
+
 /// A job script can always name its folder: the first time there is nothing in
 /// it.
 static bool isFirstRun(const RunOptions &options) {
-  std::error_code none;
+  auto whole = [](const std::string &path) {
+    std::error_code none; // of a folder that is not there
+    return std::filesystem::weakly_canonical(path, none).lexically_normal();
+  };
   return !options.checkpoint.empty() &&
-         (options.checkpoint == options.resume ||
-          std::filesystem::equivalent(options.checkpoint, options.resume,
-                                      none)) &&
+         whole(options.checkpoint) == whole(options.resume) &&
          rt::listCheckpoints(options.resume).empty();
+}
+
+/// The checkpoint to go on from. A run that saves elsewhere never begins anew:
+/// a wrong name would cost the training.
+static rt::FoundCheckpoint findCheckpoint(const RunOptions &options) {
+  try {
+    return rt::findCheckpoint(options.resume);
+  } catch (const Error &error) {
+    if (options.checkpoint.empty() || !isEmpty(options.resume))
+      throw;
+    throw Error(fmt::format("{}; training begins at its first step only where "
+                            "'--checkpoint' names the same folder, and that is "
+                            "'{}'",
+                            error.what(), options.checkpoint),
+                error.code());
+  }
 }
 
 void Checkpointing::resume() {
@@ -57,7 +81,7 @@ void Checkpointing::resume() {
         fmt::format("no checkpoint in '{}' yet: training begins at its "
                     "first step\n",
                     options.resume));
-  rt::FoundCheckpoint found = rt::findCheckpoint(options.resume);
+  rt::FoundCheckpoint found = findCheckpoint(options);
   for (const auto &[path, why] : found.passedOver)
     voice.warn(fmt::format("checkpoint '{}' is passed over: {}", path, why));
   resumed = std::move(found.checkpoint);

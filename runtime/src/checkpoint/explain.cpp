@@ -59,6 +59,7 @@ CheckpointReport explainCheckpoint(FoundCheckpoint found, const Plan *plan) {
   if (!plan)
     return report;
   const Checkpoint &checkpoint = report.found.checkpoint;
+  report.model = plan->model;
   report.fit = compare(checkpoint, *plan, planHashText(planHash(*plan)));
   for (int32_t rank = 0; rank < plan->numRanks(); ++rank)
     report.ranks.push_back(loadsOf(checkpoint, *plan, rank));
@@ -85,10 +86,12 @@ static std::string printTensors(const Checkpoint &checkpoint) {
 
 static std::string printFit(const CheckpointReport &report) {
   const CheckpointFit &fit = *report.fit;
+  bool sameName = report.found.checkpoint.manifest.model == report.model;
   std::string text = fmt::format(
       "\n{}\n", !fit.fits()    ? "it does not fit the plan"
                 : fit.samePlan ? "it fits: it was written by this plan"
-                               : "it fits: another plan of the same model");
+                : sameName     ? "it fits: another plan of the same model"
+                               : "it fits: a model of another name");
   for (const std::string &name : fit.missing)
     text += fmt::format("  missing  '{}'\n", name);
   for (const std::string &name : fit.extra)

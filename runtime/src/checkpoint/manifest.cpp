@@ -109,6 +109,18 @@ public:
       refuse(fmt::format("has a '{}' that is not 8 hexadecimal digits", key));
     return value;
   }
+  bool has(const char *key) const { return object.contains(key); }
+  /// Sizes of dimensions.
+  std::vector<int64_t> sizes(const char *key) const {
+    std::vector<int64_t> found;
+    each(key, [&](const ordered_json &size, const std::string &) {
+      if (!size.is_number_unsigned() ||
+          size.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()))
+        refuse(fmt::format("has a '{}' with what is no size", key));
+      found.push_back(size.get<int64_t>());
+    });
+    return found;
+  }
   /// The elements of an array, each with its path.
   template <typename Each>
   void each(const char *key, Each take) const {
@@ -162,6 +174,36 @@ void readPlan(const ordered_json &from, Manifest &manifest,
   });
 }
 
+void readModel(const Reader &reader, Manifest &manifest,
+               const std::string &file) {
+  if (reader.has("inputs"))
+    reader.each("inputs", [&](const ordered_json &item, const std::string &at) {
+      Reader input(item, file, at);
+      manifest.inputs.push_back({input.text("name"), input.sizes("shape")});
+    });
+  if (reader.has("layers"))
+    reader.each("layers", [&](const ordered_json &item, const std::string &at) {
+      Reader layer(item, file, at);
+      manifest.layers.push_back(
+          {layer.text("name"), layer.text("kind"), layer.sizes("heads")});
+    });
+}
+
+void setModel(const Plan &plan, Manifest &manifest) {
+  for (const InputInfo &input : plan.inputs)
+    manifest.inputs.push_back({input.name, input.shape});
+  for (const LayerInfo &layer : plan.layers)
+    manifest.layers.push_back({layer.name, layer.kind, {}});
+  for (const Role &role : plan.roles)
+    for (const Procedure &procedure : role.procedures)
+      for (const Kernel &kernel : procedure.kernels)
+        if (kernel.kind == KernelKind::AttentionForward &&
+            kernel.dims.size() == 4 && kernel.layer >= 0 &&
+            size_t(kernel.layer) < manifest.layers.size())
+          manifest.layers[size_t(kernel.layer)].heads = {kernel.dims[2],
+                                                         kernel.dims[3]};
+}
+
 /// A name that stays inside the checkpoint's folder.
 bool isPlainName(const std::string &name) {
   return !name.empty() && name != "." && name != ".." &&
@@ -179,6 +221,7 @@ Manifest manifestOf(const Plan &plan, const std::string &planHash) {
   manifest.ranks = plan.numRanks();
   for (const Role &role : plan.roles)
     manifest.roles.push_back({role.stages, role.replicas});
+  setModel(plan, manifest);
   return manifest;
 }
 
@@ -207,6 +250,18 @@ std::string formatManifest(const Manifest &manifest) {
                      {"bytes", file.bytes},
                      {"crc32c", hex(file.crc)}});
   object["files"] = files;
+  if (!manifest.inputs.empty()) {
+    object["inputs"] = ordered_json::array();
+    for (const Manifest::Input &input : manifest.inputs)
+      object["inputs"].push_back(
+          {{"name", input.name}, {"shape", input.shape}});
+  }
+  if (!manifest.layers.empty()) {
+    object["layers"] = ordered_json::array();
+    for (const LayerForm &layer : manifest.layers)
+      object["layers"].push_back(
+          {{"name", layer.name}, {"kind", layer.kind}, {"heads", layer.heads}});
+  }
   object["crc32c"] = hex(crc32c(compact(object)));
   return object.dump(2, ' ', false, ordered_json::error_handler_t::replace) +
          '\n';
@@ -259,6 +314,7 @@ Manifest parseManifest(const std::string &text, const std::string &name) {
       file.refuse("has a 'name' that is no file's");
     manifest.files.push_back(std::move(entry));
   });
+  readModel(reader, manifest, name);
   return manifest;
 }
 

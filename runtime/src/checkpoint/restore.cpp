@@ -50,11 +50,54 @@ static std::vector<std::string> changesOf(const Training &before,
   return changes;
 }
 
+static std::string formOf(const LayerForm &layer) {
+  if (layer.heads.size() != 2)
+    return layer.kind;
+  return fmt::format("{} with {} heads of {}", layer.kind, layer.heads[0],
+                     layer.heads[1]);
+}
+
+/// Sentences on layers that compute something else than those before; their
+/// names do not matter, and one sentence is enough.
+static std::vector<std::string> otherLayers(const std::vector<LayerForm> &was,
+                                            const std::vector<LayerForm> &is) {
+  for (size_t i = 0; i < std::min(was.size(), is.size()); ++i)
+    if (was[i].kind != is[i].kind || was[i].heads != is[i].heads)
+      return {fmt::format("layer {}, '{}', was {} and is {}", i + 1, is[i].name,
+                          formOf(was[i]), formOf(is[i]))};
+  if (was.size() != is.size())
+    return {
+        fmt::format("there were {} layers and are {}", was.size(), is.size())};
+  return {};
+}
+
+/// Sentences on names and on the samples.
+static std::vector<std::string> changesOf(const Manifest &before,
+                                          const Manifest &now) {
+  std::vector<std::string> changes;
+  if (before.model != now.model)
+    changes.push_back(
+        fmt::format("the model was '{}' and is '{}'", before.model, now.model));
+  for (const Manifest::Input &input : now.inputs)
+    for (const Manifest::Input &other : before.inputs)
+      if (input.name == other.name && input.shape != other.shape)
+        changes.push_back(fmt::format(
+            "a sample of '{}' had the shape [{}] and has [{}]", input.name,
+            fmt::join(other.shape, ", "), fmt::join(input.shape, ", ")));
+  return changes;
+}
+
 CheckpointFit compare(const Checkpoint &checkpoint, const Plan &plan,
                       const std::string &planHash) {
   CheckpointFit fit;
   fit.samePlan = checkpoint.manifest.planHash == planHash;
-  fit.changes = changesOf(checkpoint.manifest.training, plan.training);
+  const Manifest &before = checkpoint.manifest;
+  const Manifest now = manifestOf(plan, planHash);
+  fit.changes = changesOf(before, now);
+  std::vector<std::string> training = changesOf(before.training, plan.training);
+  fit.changes.insert(fit.changes.end(), training.begin(), training.end());
+  if (!before.layers.empty())
+    fit.shapes = otherLayers(before.layers, now.layers);
   std::map<std::string, std::vector<int64_t>> wanted;
   for (const Role &role : plan.roles)
     for (StateTensor &tensor : stateOfRole(plan, role))

@@ -55,26 +55,36 @@ void CheckpointStore::removeUnfinished() {
     fs::remove_all(path);
 }
 
+/// What is wrong with a checkpoint that a run finds in its folder; empty:
+/// nothing.
+static std::string faultOf(const std::string &path, Check check) {
+  try {
+    openCheckpoint(path, check);
+    return "";
+  } catch (const Error &error) {
+    return error.what();
+  }
+}
+
 /// A run that starts over in the folder of another would leave checkpoints that
-/// are newer than its own.
+/// are newer than its own. Nothing is moved for a run that is refused.
 void CheckpointStore::checkNewer() {
-  for (const auto &[step, path] : listCheckpoints(options.folder)) {
-    std::string fault;
-    try {
-      openCheckpoint(path,
-                     step > options.startStep ? Check::Contents : Check::Sizes);
-    } catch (const Error &error) {
-      fault = error.what();
-    }
-    if (fault.empty() && step > options.startStep)
+  auto all = listCheckpoints(options.folder);
+  std::vector<std::string> broken;
+  for (auto it = all.rbegin(); it != all.rend(); ++it) {
+    const auto &[step, path] = *it;
+    bool isNewer = step > options.startStep;
+    if (!faultOf(path, isNewer ? Check::Contents : Check::Sizes).empty())
+      broken.push_back(path);
+    else if (isNewer)
       throw Error(fmt::format(
-          "'{}' holds a checkpoint of step {}, beyond step {}, where this run "
-          "begins: go on from there with '--resume {}', or name another folder",
+          "'{}' holds checkpoints up to step {}, and this run begins at step "
+          "{}: go on from there with '--resume {}', or name another folder",
           options.folder, step, options.startStep, options.folder));
-    if (fault.empty()) {
-      paths.push_back(path);
-      continue;
-    }
+    else
+      paths.insert(paths.begin(), path);
+  }
+  for (const std::string &path : broken) {
     std::string aside = fmt::format("{}/broken-{}", options.folder,
                                     fs::path(path).filename().string());
     fs::remove_all(aside);

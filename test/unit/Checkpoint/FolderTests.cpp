@@ -49,6 +49,7 @@ TEST(Manifest, IsReadAsItIsWritten) {
   manifest.samples = 7;
   manifest.data = "text";
   manifest.files = {{"a", 5, 0xdeadbeef}, {"b", 0, 1}};
+  manifest.layers.push_back({"core", "attention", {4, 16}});
   std::string text = formatManifest(manifest);
   EXPECT_EQ(formatManifest(parseManifest(text, "again")), text);
   Manifest read = parseManifest(text, "again");
@@ -56,6 +57,9 @@ TEST(Manifest, IsReadAsItIsWritten) {
   EXPECT_EQ(read.training.learningRate, 1.0 / 3);
   EXPECT_EQ(read.files[0].crc, 0xdeadbeefu);
   EXPECT_EQ(read.roles[1].stages, std::vector<int32_t>{1});
+  EXPECT_EQ(read.layers.size(), plan.layers.size() + 1);
+  EXPECT_EQ(read.layers.back().heads, (std::vector<int64_t>{4, 16}));
+  EXPECT_EQ(read.inputs.size(), plan.inputs.size());
 }
 
 /// 1e-08 may become 1E-08: no value may change.
@@ -188,6 +192,43 @@ TEST_F(Folder, ChangesOfTheTrainingAreSaid) {
   ASSERT_EQ(fit.changes.size(), 3u);
   EXPECT_EQ(fit.changes[0], "the global batch was 16 and is 8");
   EXPECT_EQ(fit.changes[1], "the number of micro-batches was 4 and is 2");
+}
+
+// With the same tensors: of other layers something else would be trained.
+TEST_F(Folder, AnotherModelWithTheSameTensors) {
+  saveAll({1});
+  Checkpoint checkpoint = openCheckpoint(at(1), Check::Contents);
+  Plan other = plan;
+  other.model = "renamed";
+  ASSERT_FALSE(other.inputs.empty());
+  other.inputs[0].shape.push_back(2);
+  CheckpointFit fit = compare(checkpoint, other, "");
+  EXPECT_TRUE(fit.fits());
+  ASSERT_EQ(fit.changes.size(), 2u);
+  EXPECT_EQ(fit.changes[0],
+            "the model was '" + plan.model + "' and is 'renamed'");
+  EXPECT_NE(fit.changes[1].find("a sample of '"), std::string::npos);
+
+  ASSERT_FALSE(other.layers.empty());
+  other.layers.back().name += "s"; // alone it changes nothing
+  EXPECT_TRUE(compare(checkpoint, other, "").fits());
+  other.layers.back().kind = "another";
+  fit = compare(checkpoint, other, "");
+  ASSERT_EQ(fit.shapes.size(), 1u);
+  EXPECT_NE(fit.shapes[0].find(" and is another"), std::string::npos)
+      << fit.shapes[0];
+  other.layers.pop_back();
+  EXPECT_EQ(compare(checkpoint, other, "").shapes.size(), 1u);
+
+  checkpoint.manifest.layers = {{"core", "attention", {4, 16}}};
+  EXPECT_NE(compare(checkpoint, plan, "")
+                .shapes.at(0)
+                .find("was attention with 4 heads of 16"),
+            std::string::npos);
+  // Written before there were such lists.
+  checkpoint.manifest.layers.clear();
+  checkpoint.manifest.inputs.clear();
+  EXPECT_TRUE(compare(checkpoint, other, "").fits());
 }
 
 TEST_F(Folder, TheReportSaysWhatEachRankLoads) {

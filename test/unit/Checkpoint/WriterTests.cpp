@@ -184,6 +184,7 @@ TEST_F(Writer, RefusesAFolderWithNewerCheckpoints) {
   Arenas arenas(plan);
   {
     CheckpointWriter writer(plan, options(), arenas.memory(), here);
+    save(writer, arenas, plan, 3);
     save(writer, arenas, plan, 5);
   }
   auto open = [&](int64_t start) {
@@ -193,14 +194,21 @@ TEST_F(Writer, RefusesAFolderWithNewerCheckpoints) {
       CheckpointWriter writer(plan, from, arenas.memory(), here);
     });
   };
-  EXPECT_NE(open(4).find("holds a checkpoint of step 5, beyond step 4"),
-            std::string::npos)
-      << open(4);
+  // The newest is named, from which '--resume' goes on.
+  for (int64_t start : {0, 3, 4})
+    EXPECT_NE(
+        open(start).find(
+            "holds checkpoints up to step 5, and this run begins at step " +
+            std::to_string(start)),
+        std::string::npos)
+        << open(start);
   EXPECT_EQ(open(5), "");
   // One that is not whole is in nobody's way, and is not lost either.
   std::filesystem::remove(at(5, "model-00001-of-00002.safetensors"));
+  EXPECT_NE(open(0).find("up to step 3"), std::string::npos);
+  EXPECT_EQ(names(), (Names{"step-00000003", "step-00000005"}));
   EXPECT_EQ(open(4), "");
-  EXPECT_EQ(names(), Names{"broken-step-00000005"});
+  EXPECT_EQ(names(), (Names{"broken-step-00000005", "step-00000003"}));
 }
 
 TEST_F(Writer, OneRunAtATime) {

@@ -40,6 +40,7 @@ struct RankLoads {
 
 struct CheckpointReport {
   FoundCheckpoint found;
+  std::string model;                ///< the plan's
   std::optional<CheckpointFit> fit; ///< with a plan
   std::vector<RankLoads> ranks;     ///< with a plan; tensors that are there
 };

@@ -22,6 +22,9 @@
 //                       min_learning_rate
 //   plan                hash, schedule, ranks, roles[]: stages[], replicas
 //   files[]             name, bytes, crc32c (8 hexadecimal digits)
+//   inputs[]            name, shape[] of a sample
+//   layers[]            name, kind, heads[]: of attention, their number and
+//                       size; in model order. Older files lack both lists.
 //   crc32c              of the object without this key, printed without spaces
 //
 //===----------------------------------------------------------------------===//
@@ -44,6 +47,12 @@ struct CheckpointFile {
   uint32_t crc = 0; ///< CRC-32C of the content
 };
 
+/// What tensors do not tell of a layer.
+struct LayerForm {
+  std::string name, kind;
+  std::vector<int64_t> heads; ///< of attention: {heads, size of one}
+};
+
 struct Manifest {
   std::string writer;
   std::string model;
@@ -60,6 +69,12 @@ struct Manifest {
   };
   std::vector<RoleLayout> roles;
   std::vector<CheckpointFile> files; ///< by name
+  struct Input {
+    std::string name;
+    std::vector<int64_t> shape; ///< of a sample
+  };
+  std::vector<Input> inputs;
+  std::vector<LayerForm> layers; ///< empty: not known
 };
 
 /// What a run of the plan says of itself, at step 0 and without files.

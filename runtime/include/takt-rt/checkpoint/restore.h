@@ -23,8 +23,11 @@ namespace takt::rt {
 struct CheckpointFit {
   std::vector<std::string> missing; ///< tensors that only the plan has
   std::vector<std::string> extra;   ///< tensors that only the checkpoint has
-  std::vector<std::string> shapes;  ///< sentences: other shapes and types
-  /// Sentences: what goes on in another way than before, such as the batch.
+  /// Sentences: other shapes and types of tensors, and another layer, which
+  /// would compute something else with the same tensors.
+  std::vector<std::string> shapes;
+  /// Sentences: what goes on in another way than before, such as the batch, or
+  /// under another name.
   std::vector<std::string> changes;
   bool samePlan = false;
 
