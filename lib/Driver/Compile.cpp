@@ -35,14 +35,16 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <sstream>
 
 using namespace takt;
 using rt::ExitCode;
 
 const char *takt::versionString() { return TAKT_VERSION; }
 
-Compiler::Compiler(const CompileOptions &options)
-    : options(options), context(mlir::MLIRContext::Threading::DISABLED) {
+Compiler::Compiler(const CompileOptions &options, std::ostream &err)
+    : options(options), err(err),
+      context(mlir::MLIRContext::Threading::DISABLED) {
   context
       .loadDialect<model::ModelDialect, pipe::PipeDialect, coll::CollDialect>();
   // Users wrote YAML: a dump of the op would not help them.
@@ -52,7 +54,7 @@ Compiler::Compiler(const CompileOptions &options)
 Compiler::~Compiler() = default;
 
 ExitCode Compiler::fail(const std::string &message, ExitCode code) {
-  std::cerr << "taktc: error: " << message << '\n';
+  err << "taktc: error: " << message << '\n';
   return code;
 }
 
@@ -235,7 +237,7 @@ ExitCode Compiler::prove() {
     return fail("the lowered plan fails its proof: " + rt::proofText(proof),
                 ExitCode::Internal);
   for (const rt::ProofFailure &warning : proof.warnings)
-    std::cerr << "taktc: warning: " << warning.text << '\n';
+    err << "taktc: warning: " << warning.text << '\n';
   return ExitCode::Done;
 }
 
@@ -266,7 +268,7 @@ void Compiler::explainStages() const {
   Partition partition =
       pipe::exportPartition(parts->program, problem.replicaOptions);
   partition.bound = plan.boundStep;
-  std::cerr << explainPartition(problem, partition);
+  err << explainPartition(problem, partition);
 }
 
 /// Chooses the buckets once more, from the IR they were chosen in.
@@ -294,13 +296,13 @@ ExitCode Compiler::run() {
   step(&Compiler::lowerToPlan);
   step(&Compiler::prove);
   step(&Compiler::predict);
-  diags.print(std::cerr);
+  diags.print(err);
   if (code != ExitCode::Done || written)
     return code;
   if (options.explainStages)
     explainStages();
   if (options.explainComm && !options.json)
-    std::cerr << explainOverlap(plan, simulation, chooseAgain());
+    err << explainOverlap(plan, simulation, chooseAgain());
   code = emitPlan();
   if (code == ExitCode::Done)
     report();
@@ -309,7 +311,7 @@ ExitCode Compiler::run() {
 
 int takt::compile(const CompileOptions &options) {
   try {
-    return int(Compiler(options).run());
+    return int(Compiler(options, std::cerr).run());
   } catch (const rt::Error &error) {
     std::cerr << "taktc: error: " << error.what() << '\n';
     return int(error.code());
@@ -317,4 +319,28 @@ int takt::compile(const CompileOptions &options) {
     std::cerr << "taktc: internal error: " << error.what() << '\n';
     return int(ExitCode::Internal);
   }
+}
+
+CompileOutcome takt::compileForReport(const CompileOptions &options) {
+  CompileOptions quiet = options;
+  quiet.output.clear();
+  quiet.emit = EmitKind::Plan;
+  quiet.quiet = true;
+  quiet.json = false;
+  CompileOutcome outcome;
+  std::ostringstream messages;
+  try {
+    Compiler compiler(quiet, messages);
+    outcome.code = int(compiler.run());
+    if (outcome.code == int(ExitCode::Done))
+      outcome.report = compiler.reportJson();
+  } catch (const rt::Error &error) {
+    messages << "taktc: error: " << error.what() << '\n';
+    outcome.code = int(error.code());
+  } catch (const std::exception &error) {
+    messages << "taktc: internal error: " << error.what() << '\n';
+    outcome.code = int(ExitCode::Internal);
+  }
+  outcome.messages = messages.str();
+  return outcome;
 }

@@ -32,14 +32,18 @@
 
 #include <memory>
 #include <optional>
+#include <ostream>
 
 namespace takt {
 
 class Compiler {
 public:
-  explicit Compiler(const CompileOptions &options);
+  /// Messages go to `err`, which must outlive it.
+  Compiler(const CompileOptions &options, std::ostream &err);
   ~Compiler();
   rt::ExitCode run();
+  /// Of the plan, after `run` has made one.
+  nlohmann::ordered_json reportJson();
 
 private:
   // Each returns Done to go on. Compile.cpp:
@@ -69,6 +73,7 @@ private:
                     rt::ExitCode code = rt::ExitCode::BadInput);
 
   const CompileOptions &options;
+  std::ostream &err;
   Diagnostics diags;
   mlir::MLIRContext context;
   ModelSpec model;

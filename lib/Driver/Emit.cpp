@@ -96,7 +96,7 @@ ExitCode Compiler::emitPlan() {
   if (options.emit == EmitKind::Plan) {
     if (path.empty()) { // only the report was wanted
       if (!options.quiet && !options.json)
-        std::cerr << "no plan was written: '-o FILE' names one\n";
+        err << "no plan was written: '-o FILE' names one\n";
       return ExitCode::Done;
     }
     if (path == "-" && isatty(STDOUT_FILENO) && !options.force)
@@ -177,16 +177,20 @@ std::string Compiler::searchReport() {
       found["work"].get<int64_t>());
 }
 
+nlohmann::ordered_json Compiler::reportJson() {
+  // What only the compiler knows follows on what any plan tells.
+  auto json = nlohmann::ordered_json::parse(rt::toJson(rt::summarize(plan)));
+  json["search"] = searchJson();
+  if (options.explainComm)
+    json["communication"] = overlapJson(plan, simulation, chooseAgain());
+  return json;
+}
+
 void Compiler::report() {
   if (options.json) {
-    // What only the compiler knows follows on what any plan tells.
-    auto json = nlohmann::ordered_json::parse(rt::toJson(rt::summarize(plan)));
-    json["search"] = searchJson();
-    if (options.explainComm)
-      json["communication"] = overlapJson(plan, simulation, chooseAgain());
-    std::cout << json.dump(2) << '\n';
+    std::cout << reportJson().dump(2) << '\n';
     return;
   }
   if (!options.quiet)
-    std::cerr << rt::printText(rt::summarize(plan)) << searchReport();
+    err << rt::printText(rt::summarize(plan)) << searchReport();
 }

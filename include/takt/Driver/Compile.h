@@ -11,6 +11,8 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -48,6 +50,16 @@ struct CompileOptions {
 
 /// Runs the compiler; messages to stderr. Returns the exit code (error.h).
 int compile(const CompileOptions &options);
+
+/// What a compilation comes to when nothing is written.
+struct CompileOutcome {
+  int code = 0;                        ///< exit code (error.h)
+  std::string messages;                ///< what would go to standard error
+  nlohmann::ordered_json report;       ///< of --format=json; null without a plan
+};
+
+/// Plans and writes nothing, whatever the options say of output and report.
+CompileOutcome compileForReport(const CompileOptions &options);
 
 /// Version of Takt, "0.1.0".
 const char *versionString();
