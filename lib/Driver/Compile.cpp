@@ -91,12 +91,12 @@ std::string Compiler::hashInputs() {
   hash.update(moduleText());
   if (!options.profile.empty())
     hash.update(profileText);
-  std::string decisions = fmt::format(
-      "stages={} max={} replicas={} schedule={} work={}", options.stages,
-      options.maxStages, options.replicas,
-      scheduleFile ? "file " + writeScheduleCsv(*scheduleFile)
-                   : options.schedule,
-      options.workLimit);
+  std::string decisions =
+      fmt::format("stages={} max={} replicas={} schedule={} work={}",
+                  options.stages, options.maxStages, options.replicas,
+                  scheduleFile ? "file " + writeScheduleCsv(*scheduleFile)
+                               : options.schedule,
+                  options.workLimit);
   decisions += fmt::format(" overlap={} bucket={} lanes={}", options.overlap,
                            options.bucketSize, options.reduceLanes);
   for (const std::string &cut : options.cuts)

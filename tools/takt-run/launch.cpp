@@ -12,6 +12,8 @@
 
 #include "launch.h"
 
+#include "hosts.h"
+
 #include "takt-rt/bootstrap/store.h"
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
@@ -23,6 +25,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <iostream>
+#include <numeric>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -85,7 +88,7 @@ private:
 
 class Launcher {
 public:
-  Launcher(int count, char **arguments);
+  Launcher(const LocalRanks &local, char **arguments);
   ~Launcher();
   int run();
 
@@ -101,12 +104,12 @@ private:
   int exitCode() const;
 
   char **arguments;
-  int count;
+  LocalRanks local;
   std::string token;
   std::unique_ptr<rt::StoreServer> server;
   sigset_t oldMask{};
   int signals = -1;
-  std::vector<pid_t> children; ///< by rank; 0 once ended
+  std::vector<pid_t> children; ///< by rank from the first on; 0 once ended
   std::vector<Lines> pipes;
   int alive = 0;
   int firstCode = 0; ///< of the child that failed first
@@ -114,8 +117,8 @@ private:
   rt::Deadline nextMeasure;
 };
 
-Launcher::Launcher(int count, char **arguments)
-    : arguments(arguments), count(count), token(rt::hex(rt::randomDigest())) {
+Launcher::Launcher(const LocalRanks &local, char **arguments)
+    : arguments(arguments), local(local), token(rt::hex(rt::randomDigest())) {
   // Before the server's thread starts, which must not get them.
   sigset_t mask;
   sigemptyset(&mask);
@@ -123,6 +126,8 @@ Launcher::Launcher(int count, char **arguments)
     sigaddset(&mask, signal);
   sigprocmask(SIG_BLOCK, &mask, &oldMask);
   signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (!local.rendezvous.empty())
+    return;
   server =
       std::make_unique<rt::StoreServer>(rt::Socket::listenOn({"127.0.0.1", 0}),
                                         token, [](const std::string &line) {
@@ -161,14 +166,16 @@ void Launcher::becomeChild(int rank, int out, int err) {
     setenv(name, value.c_str(), 1);
   };
   set("TAKT_RANK", std::to_string(rank));
-  set("TAKT_WORLD_SIZE", std::to_string(count));
-  set("TAKT_LOCAL_RANK", std::to_string(rank));
-  set("TAKT_LOCAL_WORLD_SIZE", std::to_string(count));
-  set("TAKT_NODE", "0");
+  set("TAKT_WORLD_SIZE", std::to_string(local.world));
+  set("TAKT_LOCAL_RANK", std::to_string(rank - local.first));
+  set("TAKT_LOCAL_WORLD_SIZE", std::to_string(local.count));
+  set("TAKT_NODE", std::to_string(local.node));
   set("TAKT_LAUNCHER", "takt");
-  set("TAKT_STORE", "launcher");
-  set("TAKT_TOKEN", token);
-  set("TAKT_RENDEZVOUS", fmt::format("127.0.0.1:{}", server->port()));
+  set("TAKT_STORE", server ? "launcher" : "rank0");
+  if (server)
+    set("TAKT_TOKEN", token);
+  set("TAKT_RENDEZVOUS",
+      server ? fmt::format("127.0.0.1:{}", server->port()) : local.rendezvous);
   execv("/proc/self/exe", arguments);
   std::cerr << fmt::format("cannot start '/proc/self/exe': {}\n",
                            std::strerror(errno));
@@ -204,11 +211,11 @@ void Launcher::start(int rank) {
 void Launcher::reap() {
   int status = 0;
   for (pid_t child; (child = waitpid(-1, &status, WNOHANG)) > 0;)
-    for (int rank = 0; rank < int(children.size()); ++rank)
-      if (children[rank] == child) {
-        children[rank] = 0;
+    for (size_t i = 0; i < children.size(); ++i)
+      if (children[i] == child) {
+        children[i] = 0;
         --alive;
-        ended(rank, status);
+        ended(local.first + int(i), status);
       }
 }
 
@@ -225,7 +232,10 @@ void Launcher::ended(int rank, int status) {
     std::cerr << fmt::format("takt-run: error: rank {}: {}\n", rank, what)
               << std::flush;
   }
-  server->setFirst(rt::kAbortKey, rt::Abort{rank, code, what}.text());
+  if (server)
+    server->setFirst(rt::kAbortKey, rt::Abort{rank, code, what}.text());
+  else if (failed && firstCode == int(ExitCode::PeerFailed))
+    firstCode = code; // what the others ended for
   if (failed)
     return;
   failed = true;
@@ -239,9 +249,9 @@ void Launcher::endOthers() {
       killSent)
     return;
   std::vector<int32_t> left;
-  for (int rank = 0; rank < int(children.size()); ++rank)
-    if (children[rank] > 0)
-      left.push_back(rank);
+  for (size_t i = 0; i < children.size(); ++i)
+    if (children[i] > 0)
+      left.push_back(local.first + int32_t(i));
   std::cerr << fmt::format("takt-run: {} did not end: {}\n", rt::rankList(left),
                            termSent ? "killed" : "sent SIGTERM")
             << std::flush;
@@ -279,8 +289,8 @@ void Launcher::look() {
 }
 
 int Launcher::run() {
-  for (int rank = 0; rank < count; ++rank)
-    start(rank);
+  for (int i = 0; i < local.count; ++i)
+    start(local.first + i);
   while (alive > 0)
     look();
   for (Lines &pipe : pipes)
@@ -292,29 +302,55 @@ int Launcher::run() {
 int Launcher::exitCode() const {
   if (!failed)
     return int(ExitCode::Done);
-  if (auto text = server->get(rt::kAbortKey))
+  if (auto text = server ? server->get(rt::kAbortKey) : std::nullopt)
     if (auto abort = rt::Abort::parse(*text))
       return abort->code;
   return firstCode;
 }
 } // namespace
 
-int launch(const RunOptions &options, char **arguments) {
-  if (options.plan == "-")
-    throw Error("with '-n' the plan cannot come from standard input: name a "
-                "file",
-                ExitCode::Usage);
-  rt::Plan plan = rt::readPlan(options.plan, rt::Reading::Structure);
-  if (plan.numRanks() != *options.processes)
-    throw Error(fmt::format("the plan has {} ranks and '-n' asks for {} "
-                            "processes",
-                            plan.numRanks(), *options.processes),
-                ExitCode::DoesNotFit);
-  return startProcesses(*options.processes, arguments);
+int startProcesses(const LocalRanks &local, char **arguments) {
+  return Launcher(local, arguments).run();
 }
 
-int startProcesses(int count, char **arguments) {
-  return Launcher(count, arguments).run();
+/// Ranks that the options speak of.
+static int32_t ranksAskedFor(const RunOptions &options,
+                             const std::vector<Host> &hosts) {
+  return std::accumulate(
+      hosts.begin(), hosts.end(), options.processes.value_or(0),
+      [](int32_t sum, const Host &host) { return sum + host.ranks; });
+}
+
+int launch(const RunOptions &options, bool plan, char **arguments) {
+  const char *option = options.processes ? "-n" : "--hosts";
+  std::vector<Host> hosts;
+  if (!options.hosts.empty())
+    hosts = parseHosts(options.hosts);
+  int32_t ranks = ranksAskedFor(options, hosts);
+  if (plan && options.plan == "-")
+    throw Error(fmt::format("with '{}' the plan cannot come from standard "
+                            "input: name a file",
+                            option),
+                ExitCode::Usage);
+  if (plan) {
+    rt::Plan read = rt::readPlan(options.plan, rt::Reading::Structure);
+    if (read.numRanks() != ranks)
+      throw Error(fmt::format("the plan has {} ranks and '{}' asks for {} "
+                              "processes",
+                              read.numRanks(), option, ranks),
+                  ExitCode::DoesNotFit);
+    std::string warning = layoutWarning(hosts, read);
+    if (!warning.empty() && options.identity.node <= 0)
+      std::cerr << "takt-run: warning: " << warning << std::endl;
+  }
+  if (hosts.empty())
+    return startProcesses({0, ranks, ranks, 0, ""}, arguments);
+  if (options.identity.node >= 0)
+    return startProcesses(
+        ranksOfHost(hosts, options.identity.node, options.identity.rendezvous),
+        arguments);
+  std::cout << startScript(hosts, arguments) << std::flush;
+  return int(ExitCode::Done);
 }
 
 } // namespace takt::run

@@ -31,7 +31,8 @@ using rt::ExitCode;
 std::optional<rt::Identity> identityAmong(const RunOptions &options,
                                           int32_t ranks) {
   // A dry run starts no processes.
-  bool isDry = !options.dryRun.empty() && options.processes;
+  bool isDry =
+      !options.dryRun.empty() && (options.processes || !options.hosts.empty());
   if (options.threads || isDry)
     return std::nullopt;
   rt::IdentityFlags flags = options.identity;

@@ -26,6 +26,7 @@ struct RunOptions {
   std::optional<uint64_t> seed;     ///< instead of the plan's
   bool threads = false;             ///< all ranks here, whatever started this
   std::optional<int32_t> processes; ///< to start
+  std::string hosts;                ///< "a:8,b:8"
   rt::IdentityFlags identity;
   std::string transport = "auto"; ///< "shm", "tcp"
   bool emulateLinks = false;

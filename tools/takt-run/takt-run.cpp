@@ -65,6 +65,12 @@ void addProcessOptions(CLI::App &app, run::RunOptions &options) {
                      "start this many processes, one a rank")
           ->check(wholeNumber(1, kMostRanks))
           ->excludes(threads);
+  CLI::Option *hosts =
+      app.add_option("--hosts", options.hosts,
+                     "ranks of several hosts, such as a:8,b:8: prints what to "
+                     "start where, or starts the ranks of host --node")
+          ->excludes(threads)
+          ->excludes(processes);
   app.add_flag_callback("--env", printEnvironment,
                         "print the environment variables that are read")
       ->trigger_on_parse();
@@ -72,10 +78,12 @@ void addProcessOptions(CLI::App &app, run::RunOptions &options) {
                  "rank of this process, before what the environment says")
       ->check(wholeNumber(0, kMostRanks))
       ->excludes(threads)
+      ->excludes(hosts)
       ->excludes(processes);
   app.add_option("--world-size", options.identity.world, "number of processes")
       ->check(wholeNumber(1, kMostRanks))
       ->excludes(threads)
+      ->excludes(hosts)
       ->excludes(processes);
   app.add_option("--node", options.identity.node,
                  "number of this node; ranks of one node share memory")
@@ -86,6 +94,7 @@ void addProcessOptions(CLI::App &app, run::RunOptions &options) {
                  "whose variables say the rank")
       ->check(oneOf(rt::launcherNames()))
       ->default_str("auto")
+      ->excludes(hosts)
       ->excludes(processes);
   app.add_option("--rendezvous", options.identity.rendezvous,
                  "where processes meet: HOST:PORT at rank 0, or file:/FOLDER")
@@ -234,17 +243,17 @@ int main(int argc, char **argv) {
   options.json = format == "json";
   try {
     rt::Environment environment = rt::Environment::ofThisProcess();
-    // A child that '-n' started has its parent's arguments.
-    bool starts =
-        options.processes && environment.text("TAKT_STORE") != "launcher";
+    // A child has its parent's arguments.
+    bool starts = (options.processes || !options.hosts.empty()) &&
+                  !environment.has("TAKT_STORE");
     if (calibrate->parsed()) {
       if (starts && what.ncclTests.empty())
-        return run::startProcesses(*options.processes, argv);
+        return run::launch(options, /*plan=*/false, argv);
       run::calibrate(options, what);
       return int(ExitCode::Done);
     }
     if (starts && options.dryRun.empty())
-      return run::launch(options, argv);
+      return run::launch(options, /*plan=*/true, argv);
     run::run(options);
     return int(ExitCode::Done);
   } catch (const rt::Error &error) {

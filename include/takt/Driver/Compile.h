@@ -1,4 +1,5 @@
-//===- Compile.h - what `taktc` does -----------------------------*- C++ -*-===//
+//===- Compile.h - what `taktc` does -----------------------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -22,7 +23,17 @@ namespace takt {
 
 /// Levels in the order of the line, then views of the plan.
 enum class EmitKind : uint8_t {
-  Model, Pipe, Comm, PlanText, Plan, Csv, CsvComms, CsvWaits, Trace, Svg, Html
+  Model,
+  Pipe,
+  Comm,
+  PlanText,
+  Plan,
+  Csv,
+  CsvComms,
+  CsvWaits,
+  Trace,
+  Svg,
+  Html
 };
 
 struct CompileOptions {
@@ -37,11 +48,11 @@ struct CompileOptions {
   bool quiet = false; ///< no report
   bool force = false; ///< binary to a terminal all the same
 
-  int64_t stages = 0;    ///< 0: free
-  int64_t maxStages = 0; ///< 0: no limit
-  int64_t replicas = 0;  ///< 0: free
-  std::vector<std::string> cuts; ///< layers that begin a stage
-  std::string schedule = "1f1b"; ///< a name, or a schedule file
+  int64_t stages = 0;                   ///< 0: free
+  int64_t maxStages = 0;                ///< 0: no limit
+  int64_t replicas = 0;                 ///< 0: free
+  std::vector<std::string> cuts;        ///< layers that begin a stage
+  std::string schedule = "1f1b";        ///< a name, or a schedule file
   int64_t workLimit = int64_t(4) << 30; ///< of the exact search
   bool overlap = true;     ///< gradient buckets beside the last backward
   int64_t bucketSize = 0;  ///< bytes that close a bucket; 0: by the stage

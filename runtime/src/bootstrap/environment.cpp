@@ -75,7 +75,8 @@ const std::vector<VariableInfo> &environmentTable() {
       {"TAKT_RENDEZVOUS", "where processes meet: HOST:PORT or file:/FOLDER"},
       {"TAKT_TOKEN", "secret that lets a process into the run"},
       {"TAKT_ADDRESS", "address of this machine for the other nodes"},
-      {"TAKT_STORE", "'launcher': who started this process serves the store"},
+      {"TAKT_STORE", "'launcher' or 'rank0': who serves the store of a process "
+                     "that takt-run started"},
       {"RANK", "torchrun: rank"},
       {"WORLD_SIZE", "torchrun: number of processes"},
       {"LOCAL_RANK", "torchrun: rank in the node"},
