@@ -12,6 +12,7 @@
 
 #include "calibrate.h"
 
+#include "log.h"
 #include "member.h"
 
 #include "takt-rt/calibrate/cluster_text.h"
@@ -248,9 +249,8 @@ void Calibration::ofNcclTests() {
 
 void Calibration::write() const {
   rt::writeFile(what.output, rt::formatCluster(figures));
-  if (!what.quiet)
-    for (const std::string &remark : figures.remarks)
-      std::cerr << "takt-run: " << remark << '\n';
+  for (const std::string &remark : figures.remarks)
+    log().add(rt::LogLevel::Info, rt::LogTopic::Run, remark);
 }
 
 void Calibration::run() {

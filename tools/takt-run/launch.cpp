@@ -13,6 +13,7 @@
 #include "launch.h"
 
 #include "hosts.h"
+#include "log.h"
 
 #include "takt-rt/bootstrap/store.h"
 #include "takt-rt/core/error.h"
@@ -128,12 +129,11 @@ Launcher::Launcher(const LocalRanks &local, char **arguments)
   signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
   if (!local.rendezvous.empty())
     return;
-  server =
-      std::make_unique<rt::StoreServer>(rt::Socket::listenOn({"127.0.0.1", 0}),
-                                        token, [](const std::string &line) {
-                                          std::cerr << "takt-run: " << line
-                                                    << std::endl;
-                                        });
+  server = std::make_unique<rt::StoreServer>(
+      rt::Socket::listenOn({"127.0.0.1", 0}), token,
+      [](const std::string &line) {
+        log().add(rt::LogLevel::Warn, rt::LogTopic::Start, line);
+      });
 }
 
 Launcher::~Launcher() {
@@ -229,8 +229,7 @@ void Launcher::ended(int rank, int status) {
     code = int(ExitCode::PeerFailed);
     what = fmt::format("its process was killed by signal {} ({})",
                        WTERMSIG(status), strsignal(WTERMSIG(status)));
-    std::cerr << fmt::format("takt-run: error: rank {}: {}\n", rank, what)
-              << std::flush;
+    log().error(fmt::format("rank {}: {}", rank, what));
   }
   if (server)
     server->setFirst(rt::kAbortKey, rt::Abort{rank, code, what}.text());
@@ -252,9 +251,8 @@ void Launcher::endOthers() {
   for (size_t i = 0; i < children.size(); ++i)
     if (children[i] > 0)
       left.push_back(local.first + int32_t(i));
-  std::cerr << fmt::format("takt-run: {} did not end: {}\n", rt::rankList(left),
-                           termSent ? "killed" : "sent SIGTERM")
-            << std::flush;
+  log().warn(fmt::format("{} did not end: {}", rt::rankList(left),
+                         termSent ? "killed" : "sent SIGTERM"));
   signalAll(termSent ? SIGKILL : SIGTERM);
   killSent = termSent;
   termSent = true;
@@ -310,6 +308,10 @@ int Launcher::exitCode() const {
 } // namespace
 
 int startProcesses(const LocalRanks &local, char **arguments) {
+  log().open("launcher");
+  log().debug(rt::LogTopic::Start,
+              fmt::format("starts {} of {} ranks, from rank {} on", local.count,
+                          local.world, local.first));
   return Launcher(local, arguments).run();
 }
 
@@ -341,7 +343,7 @@ int launch(const RunOptions &options, bool plan, char **arguments) {
                   ExitCode::DoesNotFit);
     std::string warning = layoutWarning(hosts, read);
     if (!warning.empty() && options.identity.node <= 0)
-      std::cerr << "takt-run: warning: " << warning << std::endl;
+      log().warn(warning);
   }
   if (hosts.empty())
     return startProcesses({0, ranks, ranks, 0, ""}, arguments);

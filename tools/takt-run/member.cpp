@@ -12,6 +12,8 @@
 
 #include "member.h"
 
+#include "log.h"
+
 #include "takt-rt/core/file.h"
 #ifdef TAKT_WITH_MPI
 #include "takt-rt/mpi/mpi_exchange.h"
@@ -33,12 +35,25 @@ std::optional<rt::Identity> identityAmong(const RunOptions &options,
   // A dry run starts no processes.
   bool isDry =
       !options.dryRun.empty() && (options.processes || !options.hosts.empty());
-  if (options.threads || isDry)
+  if (options.threads || isDry) {
+    log().open("all");
     return std::nullopt;
+  }
   rt::IdentityFlags flags = options.identity;
   if (options.transport != "auto")
     flags.ofProcesses = "--transport=" + options.transport;
-  return rt::identify(rt::Environment::ofThisProcess(), flags, ranks);
+  std::optional<rt::Identity> identity =
+      rt::identify(rt::Environment::ofThisProcess(), flags, ranks);
+  if (!identity) {
+    log().open("all");
+    return identity;
+  }
+  log().open(std::to_string(identity->rank));
+  log().debug(rt::LogTopic::Start,
+              fmt::format("rank {} of {} by {}, meets at {}", identity->rank,
+                          identity->world, identity->source,
+                          identity->rendezvous));
+  return identity;
 }
 
 std::optional<rt::Identity> identityFor(const RunOptions &options,
@@ -99,7 +114,7 @@ static rt::SessionOptions sessionOptions(const RunOptions &options,
   session.agreed = agreedOptions(options);
   session.startSeconds = options.startTimeout;
   session.log = [](const std::string &line) {
-    std::cerr << "takt-run: " << line << std::endl;
+    log().add(rt::LogLevel::Warn, rt::LogTopic::Start, line);
   };
   return session;
 }
@@ -118,9 +133,8 @@ Member::Member(const RunOptions &options, const rt::Plan &plan,
       },
       kGrace,
       [](const rt::Abort &abort) {
-        std::cerr << fmt::format("takt-run: error: {}; this rank did not end "
-                                 "in time\n",
-                                 asPeer(abort).what());
+        log().error(fmt::format("{}; this rank did not end in time",
+                                asPeer(abort).what()));
         _exit(int(ExitCode::PeerFailed));
       });
 }
@@ -163,11 +177,15 @@ void Member::connect(const rt::Plan &plan, rt::Nanos predictedStep) {
   theSeats.team = team.get();
   theSeats.interrupt = &interrupt;
   theSeats.patience = patience.get();
-  if (identity.rank == 0 && !options.quiet)
-    std::cerr << fmt::format("takt-run: rank 0 of {} by {}, met at {}, "
-                             "messages by {}\n",
-                             identity.world, identity.source,
-                             identity.rendezvous, connected.summary);
+  log().debug(rt::LogTopic::Comm,
+              fmt::format("messages by {}; {} of {} ranks are on this node",
+                          connected.summary, session.nodeRanks().size(),
+                          identity.world));
+  if (identity.rank == 0)
+    log().add(rt::LogLevel::Info, rt::LogTopic::Start,
+              fmt::format("rank 0 of {} by {}, met at {}, messages by {}",
+                          identity.world, identity.source, identity.rendezvous,
+                          connected.summary));
 }
 
 Share Member::share() {

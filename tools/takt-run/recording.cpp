@@ -12,6 +12,8 @@
 
 #include "recording.h"
 
+#include "log.h"
+
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/units.h"
 #include "takt-rt/trace/why_hang.h"
@@ -79,12 +81,11 @@ void Recording::stepDone(int64_t step) {
   }
   for (const rt::Straggler &found : rt::findStragglers(plan, busy))
     if (slow.insert(found.rank).second)
-      std::cerr << fmt::format(
-          "takt-run: warning: rank {} is a straggler since about step {}: {} "
-          "in "
-          "calls of a step, {} at the pace of the others\n",
+      log().warn(fmt::format(
+          "rank {} is a straggler since about step {}: {} in calls of a step, "
+          "{} at the pace of the others",
           found.rank, step, rt::formatNanos(found.busy),
-          rt::formatNanos(found.expected));
+          rt::formatNanos(found.expected)));
 }
 
 void Recording::ended() {

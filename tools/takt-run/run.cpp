@@ -12,6 +12,7 @@
 #include "run.h"
 
 #include "checkpointing.h"
+#include "log.h"
 #include "member.h"
 #include "outputs.h"
 #include "recording.h"
@@ -24,6 +25,7 @@
 #include "takt-rt/core/file.h"
 #include "takt-rt/core/proof.h"
 #include "takt-rt/core/summary.h"
+#include "takt-rt/core/units.h"
 #include "takt-rt/data/source.h"
 #include "takt-rt/host/trainer.h"
 
@@ -69,6 +71,13 @@ std::unique_ptr<rt::Source> openSource(const RunOptions &options,
   return rt::syntheticSource(plan);
 }
 
+/// A log sets ends of lines itself.
+std::string withoutEnd(std::string text) {
+  while (!text.empty() && text.back() == '\n')
+    text.pop_back();
+  return text;
+}
+
 /// A run in progress: the pieces that every step touches.
 class Run {
 public:
@@ -91,7 +100,7 @@ private:
   void leaveFiles(rt::Trainer &trainer);
   void warn(const std::string &text) const {
     if (isFirst())
-      std::cerr << fmt::format("takt-run: warning: {}\n", text);
+      log().warn(text);
   }
   void say(const std::string &text) const {
     if (!options.quiet && !options.json && isFirst())
@@ -119,7 +128,10 @@ Run::Run(const RunOptions &options)
       identity(identityFor(options, plan)), proven(prove()),
       planHash(rt::planHash(plan)),
       checkpoints(options, plan, planHash,
-                  {[this](const std::string &text) { say(text); },
+                  {[this](const std::string &text) {
+                     log().debug(rt::LogTopic::Checkpoint, withoutEnd(text));
+                     say(text);
+                   },
                    [this](const std::string &text) { warn(text); }}) {
   steps =
       options.steps.value_or(options.profile.empty() ? kSteps : kProfileSteps);
@@ -141,10 +153,9 @@ bool Run::prove() const {
   if (!options.unproven)
     rt::requireProof(proof, options.plan);
   if (!proof.holds())
-    std::cerr << fmt::format("takt-run: warning: UNPROVEN PLAN: {}\n"
-                             "takt-run: warning: it may hang, or train on "
-                             "wrong data\n",
-                             rt::proofText(proof));
+    log().warn(fmt::format("UNPROVEN PLAN: {}: it may hang, or train on wrong "
+                           "data",
+                           rt::proofText(proof)));
   return proof.holds();
 }
 
@@ -154,9 +165,9 @@ void Run::load() {
   weights = rt::readSafetensors(options.loadWeights);
   for (const std::string &name :
        rt::checkWeights(plan, weights, options.loadWeights))
-    std::cerr << fmt::format("takt-run: warning: '{}' holds '{}', which is no "
-                             "parameter of model '{}'\n",
-                             options.loadWeights, name, plan.model);
+    log().warn(fmt::format("'{}' holds '{}', which is no parameter of model "
+                           "'{}'",
+                           options.loadWeights, name, plan.model));
 }
 
 void Run::dryRun() {
@@ -256,7 +267,7 @@ void Run::train() {
 void Run::runSteps(rt::Trainer &trainer, Recording &recording) {
   const int64_t first = stepsDone;
   Report report(plan, predicted.makespan, first);
-  LossLog log(isFirst() ? options.logLosses : "");
+  LossLog losses(isFirst() ? options.logLosses : "");
   if (first > 0 && first >= steps)
     say(fmt::format("the checkpoint is of step {}: up to step {} there is "
                     "nothing to do\n",
@@ -270,8 +281,10 @@ void Run::runSteps(rt::Trainer &trainer, Recording &recording) {
     rt::StepResult result = trainer.step();
     ++stepsDone;
     stopped = result.stop;
+    log().debug(rt::LogTopic::Run, fmt::format("step {} in {}", stepsDone,
+                                               rt::formatNanos(result.time)));
     report.add(result);
-    log.add(result.loss);
+    losses.add(result.loss);
     say(report.lastLine());
     if (stepsDone == first + 1 && !options.dumpGradients.empty()) {
       rt::TensorMap gradients = trainer.gradients();
@@ -285,7 +298,8 @@ void Run::runSteps(rt::Trainer &trainer, Recording &recording) {
     checkpoints.stepDone(stepsDone, stopped || stepsDone == steps);
   }
   if (stopped && isFirst())
-    std::cerr << "takt-run: stopped by a signal after the step under way\n";
+    log().add(rt::LogLevel::Warn, rt::LogTopic::Run,
+              "stopped by a signal after the step under way");
   say(report.closing());
   if (options.json && isFirst())
     std::cout << report.json();

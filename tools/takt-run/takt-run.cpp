@@ -14,6 +14,7 @@
 #include "../arguments.h"
 #include "calibrate.h"
 #include "launch.h"
+#include "log.h"
 #include "run.h"
 
 #include "takt-rt/bootstrap/environment.h"
@@ -216,7 +217,7 @@ CLI::App *addCalibrate(CLI::App &app, run::RunOptions &options,
 }
 
 int fail(const std::string &message, ExitCode code) {
-  std::cerr << "takt-run: error: " << message << '\n';
+  run::log().error(message);
   return int(code);
 }
 
@@ -238,6 +239,12 @@ int main(int argc, char **argv) {
   CLI::App *calibrate = addCalibrate(app, options, what);
   if (std::optional<int> code = arguments::parse(app, argc, argv))
     return *code;
+  try {
+    run::log().setQuiet(calibrate->parsed() ? what.quiet : options.quiet);
+  } catch (const rt::Error &error) { // of TAKT_LOG: there is no log to say it
+    std::cerr << "takt-run: error: " << error.what() << '\n';
+    return int(error.code());
+  }
   if (!calibrate->parsed() && options.plan.empty())
     return fail("a plan is needed: takt-run job.plan", ExitCode::Usage);
   options.json = format == "json";

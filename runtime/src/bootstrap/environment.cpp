@@ -77,6 +77,10 @@ const std::vector<VariableInfo> &environmentTable() {
       {"TAKT_ADDRESS", "address of this machine for the other nodes"},
       {"TAKT_STORE", "'launcher' or 'rank0': who serves the store of a process "
                      "that takt-run started"},
+      {"TAKT_LOG", "what is said: error, warn, info or debug, and TOPIC=LEVEL "
+                   "of start, comm, checkpoint, run; with commas"},
+      {"TAKT_LOG_FILE", "file for it, with %r the rank, %h the host, %p the "
+                        "process"},
       {"RANK", "torchrun: rank"},
       {"WORLD_SIZE", "torchrun: number of processes"},
       {"LOCAL_RANK", "torchrun: rank in the node"},
