@@ -80,8 +80,18 @@ ClusterOp pipe::importCluster(const ClusterSpec &cluster,
                        group.cores, group.hostMemory, group.networkPorts,
                        Rate{group.networkPortBandwidth}));
   mlir::Location loc = builder.getUnknownLoc();
-  if (!cluster.file.empty())
-    loc = mlir::FileLineColLoc::get(context, cluster.file, 1, 1);
+  if (!cluster.file.empty()) {
+    // What most complaints about a cluster are about.
+    auto memory = cluster.devices.empty()
+                      ? cluster.places.end()
+                      : cluster.places.find("cluster.devices." +
+                                            cluster.devices[0].name +
+                                            ".memory");
+    SourceLoc at{cluster.file, 1, 1};
+    if (memory != cluster.places.end())
+      at = memory->second;
+    loc = mlir::FileLineColLoc::get(context, at.file, at.line, at.column);
+  }
   return ClusterOp::create(
       builder, loc, builder.getStringAttr(cluster.name),
       builder.getArrayAttr(devices), builder.getArrayAttr(links),

@@ -38,6 +38,8 @@ public:
     microBatchWay(result.waysOut);
     wishWays(result.waysOut);
     hardwareWays(result.waysOut);
+    result.segment = segment;
+    result.memoryWay = memoryWay;
     return result;
   }
 
@@ -135,12 +137,14 @@ private:
             chain.memory(g, g + 1, best, held))
           best = o;
       const Bytes needed = chain.memory(g, g + 1, best, held);
-      if (needed > problem.cluster.memory)
-        return fmt::format(
-            "{} a device with {} and {} in flight, devices have {}",
-            demandOf(g, needed), plural(chain.replicas(best), "replica"),
-            held == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", held),
-            memory);
+      if (needed <= problem.cluster.memory)
+        continue;
+      segment = chain.segment(g);
+      return fmt::format(
+          "{} a device with {} and {} in flight, devices have {}",
+          demandOf(g, needed), plural(chain.replicas(best), "replica"),
+          held == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", held),
+          memory);
     }
     PartitionProblem free = problem;
     free.useAllDevices = false;
@@ -292,14 +296,17 @@ private:
       changed.cluster.memory = low + (high - low) / 2;
       (feasible(changed) ? high : low) = changed.cluster.memory;
     }
-    if (!meter.exhausted())
-      ways.push_back(
-          fmt::format("use devices with at least {}", roundedUp(high)));
+    if (meter.exhausted())
+      return;
+    memoryWay = int32_t(ways.size());
+    ways.push_back(
+        fmt::format("use devices with at least {}", roundedUp(high)));
   }
 
   const PartitionProblem &problem;
   const Chain chain;
   WorkMeter &meter;
+  int32_t segment = -1, memoryWay = -1; ///< of the answer
 };
 
 } // namespace

@@ -60,7 +60,8 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
   llvm::LogicalResult assign();
   llvm::LogicalResult readOptions(model::GraphOp graph,
                                   PartitionProblem &problem);
-  llvm::LogicalResult reportNone(model::GraphOp graph,
+  llvm::LogicalResult reportNone(model::GraphOp graph, pipe::ClusterOp cluster,
+                                 const std::vector<Segment> &segments,
                                  const PartitionResult &result);
   llvm::LogicalResult reportClash(const std::vector<SideConstraint> &constraints,
                                   const ClashReport &clash);
@@ -96,18 +97,27 @@ llvm::LogicalResult AssignStages::readOptions(model::GraphOp graph,
   return success();
 }
 
-llvm::LogicalResult AssignStages::reportNone(model::GraphOp graph,
-                                             const PartitionResult &result) {
+/// At the layer that does not fit, if one does not, and with the memory it would
+/// take at that of the devices.
+llvm::LogicalResult
+AssignStages::reportNone(model::GraphOp graph, pipe::ClusterOp cluster,
+                         const std::vector<Segment> &segments,
+                         const PartitionResult &result) {
   // Neither is bad input: callers tell the three apart by these attributes.
   const Infeasible &infeasible = result.infeasible;
   getOperation()->setAttr(
       result.outOfWork ? pipe::kLimitReachedAttr : pipe::kInfeasibleAttr,
       mlir::StringAttr::get(&getContext(), infeasible.reason));
-  mlir::InFlightDiagnostic diag = graph.emitError();
+  mlir::Location place = graph.getLoc();
+  if (infeasible.segment >= 0)
+    place = model::layerLocations(graph)[segments[infeasible.segment].begin];
+  mlir::InFlightDiagnostic diag = mlir::emitError(place);
   diag << (result.outOfWork ? "no stages found: " : "no stages fit: ")
        << infeasible.reason;
-  for (const std::string &wayOut : infeasible.waysOut)
-    diag.attachNote() << wayOut;
+  for (size_t w = 0; w < infeasible.waysOut.size(); ++w)
+    diag.attachNote(int32_t(w) == infeasible.memoryWay ? cluster.getLoc()
+                                                       : graph.getLoc())
+        << infeasible.waysOut[w];
   return diag;
 }
 
@@ -209,7 +219,7 @@ llvm::LogicalResult AssignStages::assign() {
     result = solvePartition(problem, workLimit); // no matter of constraints
   }
   if (!result.partition)
-    return reportNone(*graph, result);
+    return reportNone(*graph, *cluster, segments, result);
   if (std::optional<std::string> fault =
           verify(problem, *constraints, *result.partition))
     return graph->emitError()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Part 4: stage assignment that is optimal, bounded, and explains itself."""
-from common import BUILD, cost, finish, report, run, unit
+from common import BUILD, cost, finish, integration, report, run, unit
 
 PROFILES = "GraphProfileTests"
 
@@ -83,12 +83,18 @@ def line_5_published_choices():
     report("5h", *unit("CostModelTests", "TwoBw.*"))
 
 
+def line_6_impossible():
+    """Five published models with too little memory, and with a pin too many."""
+    report("6", *integration("impossible_models"))
+
+
 def main():
     line_1_brute_force()
     line_2_added_transfers()
     line_3_pipedream()
     line_4_placements()
     line_5_published_choices()
+    line_6_impossible()
     finish()
 
 

@@ -177,14 +177,13 @@ pipe.program @job of @net on @pair schedule "1f1b"
 // -----
 
 // No device holds the first layer.
-// expected-error@+2 {{no stages fit: segment 'a' alone needs}}
-// expected-note@+1 {{use devices with at least}}
 model.graph @net(%x: tensor<8xf32> <"x">, %y: tensor<8xf32> <"y">)
     training <global_batch = 8, micro_batches = 4> data synthetic
     replica_options [1, 2] cost_source "roofline" {
   model.param @a.weight : tensor<8x8xf32> init <normal, 0.02>
   model.param @b.weight : tensor<8x8xf32> init <normal, 0.02>
   model.param @c.weight : tensor<8x8xf32> init <normal, 0.02>
+  // expected-error@+1 {{no stages fit: segment 'a' alone needs}}
   %a = model.linear "a" %x weight @a.weight : tensor<8xf32> -> tensor<8xf32>
     cost <forward = [1000, 500], input_grad = [0, 0], weight_grad = [1000, 500], update = 50>
   %b = model.linear "b" %a weight @b.weight : tensor<8xf32> -> tensor<8xf32>
@@ -196,6 +195,7 @@ model.graph @net(%x: tensor<8xf32> <"x">, %y: tensor<8xf32> <"y">)
   model.output %loss : tensor<f32>
 }
 
+// expected-note@+1 {{use devices with at least}}
 pipe.cluster @pair {
   #pipe.device<"d", flops = 1000000000, memory_bandwidth = 1000000000, memory = 1000>
   #pipe.link<"l", latency = 10, bandwidth = 0>

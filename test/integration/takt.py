@@ -1,6 +1,7 @@
 """What the integration tests share: running the tools and reading losses."""
 import os
 import pathlib
+import random
 import socket
 import subprocess
 import sys
@@ -50,10 +51,16 @@ def temporary_folder():
 
 
 def free_port():
-    """A port of this machine that nobody uses now."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
+    """A port of this machine that nobody uses now, and that none gets who asks
+    the system for any port, as every connection does."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as listening:
+            try:
+                listening.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 def start_ranks(plan, environments, *options, prefixes=None):

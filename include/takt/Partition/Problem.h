@@ -129,6 +129,8 @@ struct Partition {
 struct Infeasible {
   std::string reason;
   std::vector<std::string> waysOut;
+  int32_t segment = -1;   ///< the first that the reason names; -1: none
+  int32_t memoryWay = -1; ///< which way out gives devices more memory; -1: none
 };
 
 struct PartitionResult {
