@@ -20,10 +20,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <set>
+#include <string_view>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -37,6 +40,15 @@ using namespace flight;
 
 std::string flightName(int32_t rank) {
   return fmt::format("flight.rank{}.bin", rank);
+}
+
+int32_t rankOfFlight(const std::string &name) {
+  constexpr std::string_view kBefore = "flight.rank";
+  int32_t rank = -1;
+  if (name.rfind(kBefore, 0) == 0)
+    std::from_chars(name.data() + kBefore.size(), name.data() + name.size(),
+                    rank);
+  return rank >= 0 && name == flightName(rank) ? rank : -1;
 }
 
 class FlightRecorder::Impl {
@@ -79,24 +91,53 @@ static void copyText(char *to, size_t room, const std::string &text) {
       fmt::format("cannot {} '{}': {}", what, path, std::strerror(reason)));
 }
 
-/// What the last run left is kept once: it may say why that one ended.
-static std::string makeRoom(const std::string &folder, int32_t rank) {
-  fs::path path = fs::path(folder) / flightName(rank);
+/// A recording in the folder moves to the previous ones, in the place of what
+/// stands there: they are those of one run.
+static void setAside(const fs::path &path, const fs::path &previous) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    fs::remove(previous / path.filename(), error);
+    return;
+  }
+  fs::create_directories(previous, error);
+  if (!error)
+    fs::rename(path, previous / path.filename(), error);
+  if (error)
+    throw Error(fmt::format("cannot move '{}' to '{}': {}", path.string(),
+                            previous.string(), error.message()));
+}
+
+/// Ranks of which there are recordings in a folder.
+static std::vector<int32_t> recordedRanks(const fs::path &folder) {
+  std::vector<int32_t> ranks;
+  std::error_code error;
+  fs::directory_iterator end;
+  for (fs::directory_iterator file(folder, error); !error && file != end;
+       file.increment(error))
+    if (int32_t rank = rankOfFlight(file->path().filename().string());
+        rank >= 0)
+      ranks.push_back(rank);
+  return ranks;
+}
+
+/// What the last run left is kept once: it may say why that one ended. Ranks
+/// that this run lacks are shared out among those it has, so that no two
+/// processes move one file.
+static std::string makeRoom(const std::string &folder, const FlightInfo &info) {
   fs::path previous = fs::path(folder) / "previous";
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
     throw Error(
         fmt::format("cannot make folder '{}': {}", folder, error.message()));
-  if (fs::exists(path, error)) {
-    fs::create_directories(previous, error);
-    if (!error)
-      fs::rename(path, previous / path.filename(), error);
-    if (error)
-      throw Error(fmt::format("cannot move '{}' to '{}': {}", path.string(),
-                              previous.string(), error.message()));
-  }
-  return path.string();
+  std::set<int32_t> found{info.rank};
+  for (const fs::path &at : {fs::path(folder), previous})
+    for (int32_t rank : recordedRanks(at))
+      if (rank >= info.ranks && rank % info.ranks == info.rank)
+        found.insert(rank);
+  for (int32_t rank : found)
+    setAside(fs::path(folder) / flightName(rank), previous);
+  return (fs::path(folder) / flightName(info.rank)).string();
 }
 
 FlightRecorder::Impl::Impl(const std::string &folder, const FlightInfo &info,
@@ -107,7 +148,7 @@ FlightRecorder::Impl::Impl(const std::string &folder, const FlightInfo &info,
     throw Error(fmt::format("{} events are no power of two up to {}", events,
                             kMostEvents),
                 ExitCode::Internal);
-  std::string path = makeRoom(folder, info.rank);
+  std::string path = makeRoom(folder, info);
   int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0)
     fail("create", path, errno);

@@ -85,6 +85,17 @@ static std::string printStanding(const Standing &standing, const Plan &plan) {
                      where.empty() ? "" : ": " + where, end);
 }
 
+/// What is said of a culprit already is no note.
+static std::string printFaults(const WhyHang &report) {
+  std::string text;
+  for (const std::string &fault : report.faults)
+    if (std::none_of(
+            report.culprits.begin(), report.culprits.end(),
+            [&](const Culprit &culprit) { return culprit.text == fault; }))
+      text += fmt::format("{}note: {}\n", text.empty() ? "\n" : "", fault);
+  return text;
+}
+
 std::string printText(const Plan &plan, const WhyHang &report) {
   std::string text = fmt::format("model {} on {} ranks, plan {}\n\n",
                                  report.model, report.ranks, report.planHash);
@@ -109,11 +120,7 @@ std::string printText(const Plan &plan, const WhyHang &report) {
                         "the pace of the others makes {}\n",
                         slow.rank, formatNanos(slow.busy),
                         formatNanos(slow.expected));
-  if (!report.faults.empty())
-    text += '\n';
-  for (const std::string &fault : report.faults)
-    text += fmt::format("note: {}\n", fault);
-  return text;
+  return text + printFaults(report);
 }
 
 //===----------------------------------------------------------------------===//

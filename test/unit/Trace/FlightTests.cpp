@@ -20,6 +20,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -147,6 +148,52 @@ TEST_F(FlightTest, TheRunBeforeIsKept) {
   }
   EXPECT_EQ(readFlight(path()).step, 3);
   EXPECT_EQ(readFlight(folder + "/previous/" + flightName(0)).step, 2);
+}
+
+/// Recordings by run: its word, and the ranks of the folder that are of it.
+static std::map<std::string, std::vector<int32_t>>
+runsIn(const std::string &folder) {
+  std::map<std::string, std::vector<int32_t>> runs;
+  for (const Flight &flight : readFlights(folder).flights)
+    runs[flight.info.run].push_back(flight.info.rank);
+  return runs;
+}
+
+// Whatever the sizes of runs are, a folder holds one run and the one before it.
+TEST_F(FlightTest, RanksThatARunLacksAreMovedToo) {
+  using Ranks = std::map<std::string, std::vector<int32_t>>;
+  auto record = [&](const std::string &run, std::vector<int32_t> order) {
+    info.run = run;
+    info.ranks = int32_t(order.size());
+    for (int32_t rank : order) {
+      info.rank = rank;
+      FlightRecorder(folder, info, role());
+    }
+  };
+  record("a", {0, 1, 2, 3, 4});
+  std::ofstream(folder + "/flight.rank7.bin.txt") << "not a recording";
+  record("b", {1, 0});
+  EXPECT_EQ(runsIn(folder), (Ranks{{"b", {0, 1}}}));
+  EXPECT_EQ(runsIn(folder + "/previous"), (Ranks{{"a", {0, 1, 2, 3, 4}}}));
+  record("c", {0, 1});
+  EXPECT_EQ(runsIn(folder + "/previous"), (Ranks{{"b", {0, 1}}}));
+  record("d", {2, 0, 1});
+  EXPECT_EQ(runsIn(folder), (Ranks{{"d", {0, 1, 2}}}));
+  EXPECT_EQ(runsIn(folder + "/previous"), (Ranks{{"c", {0, 1}}}));
+  record("e", {0});
+  EXPECT_EQ(runsIn(folder), (Ranks{{"e", {0}}}));
+  EXPECT_EQ(runsIn(folder + "/previous"), (Ranks{{"d", {0, 1, 2}}}));
+  EXPECT_TRUE(std::filesystem::exists(folder + "/flight.rank7.bin.txt"));
+}
+
+TEST(FlightName, IsOfOneRank) {
+  EXPECT_EQ(rankOfFlight(flightName(0)), 0);
+  EXPECT_EQ(rankOfFlight(flightName(1234567)), 1234567);
+  for (const char *other :
+       {"", "flight.rank", "flight.rank.bin", "flight.rank-1.bin",
+        "flight.rank01.bin", "flight.rank99999999999.bin", "flight.rank1.bin ",
+        "flight.rank1.txt"})
+    EXPECT_EQ(rankOfFlight(other), -1) << other;
 }
 
 TEST_F(FlightTest, NoRoomIsAnErrorAtTheStart) {

@@ -74,7 +74,8 @@ enum class FlightEnd : uint8_t {
 class FlightRecorder final : public RankObserver {
 public:
   /// Makes the folder and the file; a recording that is there moves to
-  /// "previous". Throws `Error` (BadInput) when there is no room or no right.
+  /// "previous", also those of ranks that this run lacks. Throws `Error`
+  /// (BadInput) when there is no room or no right.
   FlightRecorder(const std::string &folder, const FlightInfo &info,
                  const Role &role, uint32_t events = 4096);
   ~FlightRecorder() override;
@@ -110,6 +111,8 @@ struct Flight {
 
 /// "flight.rank3.bin".
 std::string flightName(int32_t rank);
+/// The rank in such a name; -1 for another name.
+int32_t rankOfFlight(const std::string &name);
 
 /// Throws `Error` (BadInput), naming the file and what is wrong with it, for
 /// what is no recording; may be asked while the rank runs.
