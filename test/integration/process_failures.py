@@ -59,10 +59,20 @@ def killed(plan, transport, rank):
     said = run.communicate(timeout=60)[1]
     assert run.returncode == 13, (run.returncode, said)
     assert f"rank {rank}: its process was killed by signal 9" in said, said
-    for other in set(range(4)) - {rank}:
-        assert re.search(rf"^\[{other}\] .*rank {rank} failed", said, re.M), said
+    others_say(said, set(range(4)) - {rank}, f"rank {rank} failed")
     assert "SIGTERM" not in said, said
     all_end(pids)
+
+
+def others_say(said, ranks, what):
+    """One of the ranks says it, the others that they end with the same."""
+    first = re.findall(rf"^\[(\d)\] takt-run: error: {what}$", said, re.M)
+    assert len(first) == 1, said
+    [same] = re.findall(r"^\[([\d, -]+)\] takt-run: error: the same as rank "
+                        f"{first[0]}$", said, re.M)
+    rest = {rank for part in same.split(",")
+            for rank in range(int(part.strip()[0]), int(part[-1]) + 1)}
+    assert rest | {int(first[0])} == ranks, said
 
 
 def stopped(plan):
@@ -73,9 +83,26 @@ def stopped(plan):
     os.kill(pids[2], signal.SIGSTOP)
     said = run.communicate(timeout=120)[1]
     assert run.returncode == 12, (run.returncode, said)
-    assert "rank 2 did not end: killed" in said, said
-    assert len(re.findall(r"^\[\d\] .*rank \d failed: ", said, re.M)) == 2, said
+    assert "rank 2 did not end: stopped by a signal, killed" in said, said
+    [first] = re.findall(r"^\[(\d)\] takt-run: error: (?!rank|the same)", said,
+                         re.M)
+    others_say(said, {0, 1, 3} - {int(first)}, f"rank {first} failed")
     all_end(pids)
+
+
+def told_twice(plan):
+    """A second signal ends at once a run that the first cannot end."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        run = launch(plan, "--timeout-floor=100")
+        pids = takt.children_of(run, 4)
+        os.kill(pids[1], signal.SIGSTOP)  # no step ends any more
+        while run.poll() is None:  # two that are pending are one
+            run.send_signal(number)
+            time.sleep(0.05)
+        said = run.communicate(timeout=60)[1]
+        assert run.returncode == 128 + number, (run.returncode, said)
+        assert "killed by signal" not in said, said
+        all_end(pids)
 
 
 def goes_on(plan):
@@ -106,7 +133,17 @@ def fails_by_itself(plan, folder):
     full = takt.run("takt-run", plan, "--data", takt.TEXT, "-n", 4, "--steps=3",
                     "-q", "--log-losses=/dev/full", expect=1)
     assert "cannot write the losses" in full.stderr, full.stderr
-    assert "rank 0 failed: cannot write the losses" in full.stderr, full.stderr
+    others_say(full.stderr, {1, 2, 3}, "rank 0 failed")
+
+
+def fail_alike(plan, folder):
+    """What all ranks fail with is said once."""
+    other = takt.pathlib.Path(folder) / "weights"
+    other.write_text("no weights")
+    said = takt.run("takt-run", plan, "--data", takt.TEXT, "-n", 4, "-q",
+                    "--steps=3", "--load-weights", other,
+                    expect=1).stderr
+    assert said.count(str(other)) == 1, said
 
 
 def folder_of_a_killed_run(plan, folder):
@@ -175,8 +212,10 @@ def main():
                 killed(plan, transport, rank)
         stopped(plan)
         goes_on(plan)
+        told_twice(plan)
         launcher_killed(plan)
         fails_by_itself(plan, folder)
+        fail_alike(plan, folder)
         folder_of_a_killed_run(plan, folder)
         strangers(plan, folder)
     print("killed, stopped and failing ranks end all with the right codes")

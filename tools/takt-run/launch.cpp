@@ -13,14 +13,17 @@
 #include "launch.h"
 
 #include "hosts.h"
+#include "lines.h"
 #include "log.h"
 
 #include "takt-rt/bootstrap/store.h"
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
+#include "takt-rt/trace/why_hang.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -44,49 +47,6 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
 /// which they then obey SIGTERM.
 constexpr double kGrace = 10;
 
-/// Passes the lines of a pipe on, with the rank before each.
-class Lines {
-public:
-  Lines(int fd, int rank, std::ostream &to) : fd(fd), rank(rank), to(&to) {}
-
-  int descriptor() const { return fd; }
-  bool isOpen() const { return fd >= 0; }
-  void pass() {
-    char buffer[4096];
-    ssize_t got = 0;
-    while ((got = read(fd, buffer, sizeof(buffer))) > 0) {
-      text.append(buffer, size_t(got));
-      writeLines();
-    }
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-      return;
-    if (!text.empty())
-      text += '\n';
-    writeLines();
-    close(fd);
-    fd = -1;
-  }
-
-private:
-  void writeLines() {
-    constexpr size_t kLongest = 1 << 16;
-    if (text.size() > kLongest && text.find('\n') == std::string::npos)
-      text += '\n';
-    size_t begin = 0;
-    for (size_t end; (end = text.find('\n', begin)) != std::string::npos;
-         begin = end + 1)
-      *to << fmt::format("[{}] {}\n", rank, text.substr(begin, end - begin));
-    text.erase(0, begin);
-    if (begin > 0)
-      *to << std::flush;
-  }
-
-  int fd;
-  int rank;
-  std::ostream *to;
-  std::string text;
-};
-
 class Launcher {
 public:
   Launcher(const LocalRanks &local, char **arguments);
@@ -101,6 +61,8 @@ private:
   void reap();
   void ended(int rank, int status);
   void endOthers();
+  bool isAnyUnstopped() const;
+  void passOn(int signal);
   void signalAll(int signal);
   int exitCode() const;
 
@@ -111,9 +73,12 @@ private:
   sigset_t oldMask{};
   int signals = -1;
   std::vector<pid_t> children; ///< by rank from the first on; 0 once ended
+  LastWords lastWords;
   std::vector<Lines> pipes;
   int alive = 0;
-  int firstCode = 0; ///< of the child that failed first
+  int firstCode = 0;  ///< of the child that failed first
+  int stopSignal = 0; ///< the last that was passed on
+  bool halted = false, diedOfStop = false;
   bool failed = false, termSent = false, killSent = false;
   rt::Deadline nextMeasure;
 };
@@ -204,7 +169,8 @@ void Launcher::start(int rank) {
       continue;
     close(ends[1]);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    pipes.emplace_back(ends[0], rank, *to);
+    pipes.emplace_back(ends[0], rank, *to,
+                       to == &std::cerr ? &lastWords : nullptr);
   }
 }
 
@@ -225,7 +191,12 @@ void Launcher::ended(int rank, int status) {
   std::string what =
       fmt::format("its process ended with code {}", WEXITSTATUS(status));
   int code = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) {
+  if (WIFSIGNALED(status) && stopSignal != 0 &&
+      (halted || WTERMSIG(status) == stopSignal)) {
+    diedOfStop = true;
+    code = 128 + stopSignal;
+    what = "it was told to end at once";
+  } else if (WIFSIGNALED(status)) {
     code = int(ExitCode::PeerFailed);
     what = fmt::format("its process was killed by signal {} ({})",
                        WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -242,17 +213,30 @@ void Launcher::ended(int rank, int status) {
   nextMeasure = rt::deadlineIn(kGrace);
 }
 
-/// Once one has failed the others end by themselves, or are ended.
+/// Whether any that is left can still end by itself.
+bool Launcher::isAnyUnstopped() const {
+  return std::any_of(children.begin(), children.end(), [](pid_t child) {
+    return child > 0 && rt::processLetter(child) != 'T';
+  });
+}
+
+/// Once one has failed the others end by themselves, or are ended. One that is
+/// stopped obeys no signal but SIGKILL.
 void Launcher::endOthers() {
-  if (!failed || alive == 0 || std::chrono::steady_clock::now() < nextMeasure ||
-      killSent)
+  if (!failed || alive == 0 || killSent)
     return;
+  bool canEnd = isAnyUnstopped();
+  if (canEnd && std::chrono::steady_clock::now() < nextMeasure)
+    return;
+  termSent |= !canEnd;
   std::vector<int32_t> left;
   for (size_t i = 0; i < children.size(); ++i)
     if (children[i] > 0)
       left.push_back(local.first + int32_t(i));
   log().warn(fmt::format("{} did not end: {}", rt::rankList(left),
-                         termSent ? "killed" : "sent SIGTERM"));
+                         !canEnd    ? "stopped by a signal, killed"
+                         : termSent ? "killed"
+                                    : "sent SIGTERM"));
   signalAll(termSent ? SIGKILL : SIGTERM);
   killSent = termSent;
   termSent = true;
@@ -269,8 +253,15 @@ void Launcher::handleSignals() {
     if (info.ssi_signo == SIGCHLD)
       reap();
     else
-      signalAll(int(info.ssi_signo));
+      passOn(int(info.ssi_signo));
   }
+}
+
+/// The first ends the run in order, a second one at once.
+void Launcher::passOn(int signal) {
+  halted = stopSignal != 0;
+  stopSignal = signal;
+  signalAll(halted ? SIGKILL : signal);
 }
 
 void Launcher::look() {
@@ -294,12 +285,15 @@ int Launcher::run() {
   for (Lines &pipe : pipes)
     if (pipe.isOpen())
       pipe.pass();
+  lastWords.finish(std::cerr);
   return exitCode();
 }
 
 int Launcher::exitCode() const {
   if (!failed)
     return int(ExitCode::Done);
+  if (diedOfStop)
+    return 128 + stopSignal;
   if (auto text = server ? server->get(rt::kAbortKey) : std::nullopt)
     if (auto abort = rt::Abort::parse(*text))
       return abort->code;

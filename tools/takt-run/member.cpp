@@ -217,6 +217,10 @@ void Member::fail(const Error &error) {
   rt::Abort first = session.fail(error);
   if (first.rank == identity.rank)
     throw error;
+  // What a launcher hears from the other rank it need not hear from all.
+  if (first.rank >= 0 && identity.servedByLauncher)
+    throw Error(fmt::format("rank {} failed", first.rank),
+                ExitCode::PeerFailed);
   throw asPeer(first);
 }
 

@@ -21,6 +21,16 @@
 
 namespace takt::rt {
 
+char processLetter(int64_t pid) {
+  // "PID (NAME) STATE ..."; the name may hold anything.
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  std::getline(file, line);
+  size_t end = line.rfind(')');
+  return end != std::string::npos && end + 2 < line.size() ? line[end + 2]
+                                                           : ' ';
+}
+
 std::optional<ProcessState> processState(const FlightInfo &info) {
   char host[256] = {};
   if (gethostname(host, sizeof(host) - 1) != 0 || info.host != host ||
@@ -28,13 +38,7 @@ std::optional<ProcessState> processState(const FlightInfo &info) {
     return std::nullopt;
   ProcessState state;
   state.exists = kill(pid_t(info.pid), 0) == 0 || errno == EPERM;
-  // "PID (NAME) STATE ..."; the name may hold anything.
-  std::ifstream file(fmt::format("/proc/{}/stat", info.pid));
-  std::string line;
-  std::getline(file, line);
-  size_t end = line.rfind(')');
-  char letter =
-      end + 2 < line.size() && end != std::string::npos ? line[end + 2] : ' ';
+  char letter = processLetter(info.pid);
   state.isStopped = letter == 'T' || letter == 't';
   state.exists &= letter != 'Z';
   return state;

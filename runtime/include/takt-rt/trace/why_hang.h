@@ -117,6 +117,9 @@ using ProcessProbe = std::optional<ProcessState> (*)(const FlightInfo &info);
 
 /// Of this machine; nothing for a recording of another.
 std::optional<ProcessState> processState(const FlightInfo &info);
+/// The state of a process of this machine as a letter of proc(5), 'T' for one
+/// that a signal stopped; ' ' of one that is gone.
+char processLetter(int64_t pid);
 
 /// The folder must outlive the result. `isAlive` tells whether a process of
 /// this host runs: see `processState`. Throws `Error` (BadInput) when no
