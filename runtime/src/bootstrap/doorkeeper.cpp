@@ -24,7 +24,7 @@
 namespace takt::rt {
 
 namespace {
-constexpr char kMagic[9] = "TAKTDOR1";
+constexpr char kMagic[9] = "TAKTDOR2";
 
 struct Challenge {
   char magic[8];

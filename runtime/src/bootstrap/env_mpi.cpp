@@ -20,6 +20,10 @@
 
 namespace takt::rt {
 
+std::string meetingFolderPrefix() {
+  return fmt::format("/tmp/takt-{}-", getuid());
+}
+
 /// Processes that are all of one node meet in a folder that the job names.
 static void meetInFolder(Claim &claim) {
   if (claim.localWorld < 0 || claim.localWorld != claim.world) {
@@ -31,7 +35,7 @@ static void meetInFolder(Claim &claim) {
   std::replace_if(
       name.begin(), name.end(),
       [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
-  claim.rendezvous = fmt::format("file:/tmp/takt-{}-{}", getuid(), name);
+  claim.rendezvous = fmt::format("file:{}{}", meetingFolderPrefix(), name);
 }
 
 std::optional<Claim> claimOfOpenMpi(const Environment &environment) {

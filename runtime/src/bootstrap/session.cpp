@@ -100,6 +100,8 @@ void Session::stopWatching() {
 /// that are connected, and with `late` those that have not come yet.
 void Session::lingerForOthers(bool late) {
   constexpr double kLonger = 3;
+  if (theStore)
+    theStore->abandon();
   theStore.reset();
   for (Deadline end = deadlineIn(kLonger); server && Clock::now() < end;) {
     bool allCame = !late || server->ranksSeen() >= size_t(identity.world);
@@ -164,8 +166,7 @@ void Session::meet() {
       waitForAll(*theStore, "hello", all, deadline, "rendezvous");
   // Who comes last finds all there, and may be too late all the same.
   if (std::optional<Abort> abort = look())
-    throw Error(fmt::format("rank {} failed: {}", abort->rank, abort->what),
-                ExitCode::PeerFailed);
+    throw RankFailed(*abort);
   std::string version, plan, start, node;
   std::istringstream(mine) >> version >> plan >> start >> node;
   for (int32_t r : all) {
@@ -274,17 +275,21 @@ Abort Session::fail(const Error &error) {
       return *abort;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+  // Nobody has failed, so it was the connection.
+  if (error.code() == ExitCode::PeerFailed)
+    mine.code = int(ExitCode::Communication);
   try {
     return Abort::parse(theStore->setFirst(kAbortKey, mine.text()))
         .value_or(mine);
   } catch (const Error &) {
+    mine.code = int(error.code());
     return mine; // nobody is there to tell
   }
 }
 
 void Session::leave() {
   stopWatching();
-  theStore->set(fmt::format("left/{}", identity.rank), "");
+  theStore->set(leftKey(identity.rank), "");
   if (server) {
     std::vector<int32_t> others(identity.world - 1);
     std::iota(others.begin(), others.end(), 1);

@@ -38,6 +38,13 @@ std::optional<Abort> Abort::parse(const std::string &text) {
   return abort;
 }
 
+RankFailed::RankFailed(const Abort &abort)
+    : Error(fmt::format("rank {} failed: {}", abort.rank, abort.what),
+            ExitCode::PeerFailed),
+      failedRank(abort.rank) {}
+
+std::string leftKey(int32_t rank) { return fmt::format("left/{}", rank); }
+
 std::string rankList(const std::vector<int32_t> &ranks) {
   constexpr size_t kMost = 16;
   if (ranks.size() > kMost)
@@ -53,12 +60,29 @@ std::string rankList(const std::vector<int32_t> &ranks) {
   return text;
 }
 
+/// Whoever has left in order without a word will not say it any more.
+static void refuseThoseWhoLeft(Store &store, const std::string &prefix,
+                               const std::vector<int32_t> &ranks,
+                               const std::string &what) {
+  std::vector<int32_t> gone;
+  for (int32_t rank : ranks)
+    // In this order: it may have said it just before it left.
+    if (store.get(leftKey(rank)) &&
+        !store.get(fmt::format("{}/{}", prefix, rank)))
+      gone.push_back(rank);
+  if (!gone.empty())
+    throw Error(
+        fmt::format("{}: {} left without a word of it", what, rankList(gone)),
+        ExitCode::Communication);
+}
+
 std::vector<std::string> waitForAll(Store &store, const std::string &prefix,
                                     const std::vector<int32_t> &ranks,
                                     Deadline deadline,
                                     const std::string &what) {
   std::vector<std::string> values(ranks.size());
   std::vector<bool> has(ranks.size());
+  constexpr auto kLongest = std::chrono::microseconds(50'000);
   auto pause = std::chrono::microseconds(500);
   for (;;) {
     std::vector<int32_t> missing;
@@ -76,14 +100,15 @@ std::vector<std::string> waitForAll(Store &store, const std::string &prefix,
       return values;
     if (auto text = store.get(kAbortKey))
       if (auto abort = Abort::parse(*text))
-        throw Error(fmt::format("rank {} failed: {}", abort->rank, abort->what),
-                    ExitCode::PeerFailed);
+        throw RankFailed(*abort);
+    if (pause == kLongest)
+      refuseThoseWhoLeft(store, prefix, missing, what);
     if (std::chrono::steady_clock::now() > deadline)
       throw Error(
           fmt::format("{}: {} did not come in time", what, rankList(missing)),
           ExitCode::Timeout);
     std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::microseconds(50'000));
+    pause = std::min(pause * 2, kLongest);
   }
 }
 

@@ -5,15 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Requests and answers are u32 length and then that many bytes: a request is a
-// letter ('s' set, 'f' set first, 'g' get, 'b' good-bye), u32 length of the
-// key, key, value; an answer is a letter ('v' value, 'n' none, 'x' refused) and
-// a value. One thread serves all; nobody who is slow holds up another.
+// Requests and answers are u32 length, u32 CRC-32C of what follows, and then
+// that many bytes: a request is a letter ('s' set, 'f' set first, 'g' get, 'b'
+// good-bye), u32 length of the key, key, value; an answer is a letter ('v'
+// value, 'n' none, 'x' refused) and a value. One thread serves all; nobody who
+// is slow holds up another.
 //
 //===----------------------------------------------------------------------===//
 
 #include "takt-rt/bootstrap/store.h"
 
+#include "takt-rt/core/crc32c.h"
 #include "takt-rt/core/error.h"
 
 #include <fmt/format.h>
@@ -26,13 +28,16 @@
 namespace takt::rt {
 
 static constexpr size_t kMostFrame = kMostValue + kMostKey + 16;
+static constexpr size_t kFrameHead = 2 * sizeof(uint32_t);
 static constexpr size_t kMostStored = size_t(256) << 20;
 
 static void addFrame(std::string &out, char letter, const std::string &value) {
   uint32_t length = uint32_t(value.size() + 1);
+  std::string body = letter + value;
+  uint32_t check = crc32c(0, body.data(), body.size());
   out.append(reinterpret_cast<const char *>(&length), sizeof(length));
-  out += letter;
-  out += value;
+  out.append(reinterpret_cast<const char *>(&check), sizeof(check));
+  out += body;
 }
 
 StoreServer::StoreServer(Socket listening, const std::string &token,
@@ -105,23 +110,30 @@ bool StoreServer::readFrom(Client &client) {
     else
       return got < 0 &&
              (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-    if (client.in.size() > kMostFrame + sizeof(uint32_t))
+    if (client.in.size() > kMostFrame + kFrameHead)
       return true; // the rest when this has been answered
   }
 }
 
 bool StoreServer::answer(Client &client) {
   for (;;) {
-    uint32_t length = 0;
-    if (client.in.size() < sizeof(length))
+    uint32_t head[2]; // length, checksum
+    if (client.in.size() < kFrameHead)
       return true;
-    std::memcpy(&length, client.in.data(), sizeof(length));
-    if (length > kMostFrame)
+    std::memcpy(head, client.in.data(), kFrameHead);
+    if (head[0] > kMostFrame)
       return false;
-    if (client.in.size() < sizeof(length) + length)
+    if (client.in.size() < kFrameHead + head[0])
       return true;
-    std::string request = client.in.substr(sizeof(length), length);
-    client.in.erase(0, sizeof(length) + length);
+    std::string request = client.in.substr(kFrameHead, head[0]);
+    client.in.erase(0, kFrameHead + head[0]);
+    if (head[1] != crc32c(0, request.data(), request.size())) {
+      setFirst(kAbortKey, Abort{client.rank, int(ExitCode::Communication),
+                                "damage on the way: a request to the "
+                                "rendezvous has another checksum"}
+                              .text());
+      return false;
+    }
     if (!handle(client, request))
       return false;
   }

@@ -12,6 +12,7 @@
 
 #include "takt-rt/bootstrap/store.h"
 
+#include "takt-rt/core/crc32c.h"
 #include "takt-rt/core/error.h"
 
 #include <fmt/format.h>
@@ -47,15 +48,18 @@ std::string TcpStore::ask(char what, const std::string &key,
   if (key.size() > kMostKey || value.size() > kMostValue)
     throw Error(fmt::format("'{}' is too long for the rendezvous store", key),
                 ExitCode::Internal);
-  std::string frame(2 * sizeof(uint32_t) + 1, what);
+  std::string frame(3 * sizeof(uint32_t) + 1, what);
   uint32_t keyLength = uint32_t(key.size());
   uint32_t length = uint32_t(1 + sizeof(keyLength) + key.size() + value.size());
   frame.replace(0, sizeof(length), reinterpret_cast<char *>(&length),
                 sizeof(length));
-  frame.replace(sizeof(length) + 1, sizeof(keyLength),
+  frame.replace(2 * sizeof(length) + 1, sizeof(keyLength),
                 reinterpret_cast<char *>(&keyLength), sizeof(keyLength));
   frame += key;
   frame += value;
+  uint32_t check = crc32c(0, frame.data() + 2 * sizeof(length), length);
+  frame.replace(sizeof(length), sizeof(check), reinterpret_cast<char *>(&check),
+                sizeof(check));
   std::lock_guard<std::mutex> lock(mutex);
   if (broken)
     throw Error(fmt::format("the rendezvous at '{}' is lost", server),
@@ -64,10 +68,14 @@ std::string TcpStore::ask(char what, const std::string &key,
     Deadline deadline = deadlineIn(patience);
     socket.writeAll(frame.data(), frame.size(), deadline);
     socket.readAll(&length, sizeof(length), deadline);
+    socket.readAll(&check, sizeof(check), deadline);
     if (length < 1 || length > kMostValue + 1)
       throw Error("an answer that is none", ExitCode::Communication);
     std::string answer(length, ' ');
     socket.readAll(answer.data(), answer.size(), deadline);
+    if (check != crc32c(0, answer.data(), answer.size()))
+      throw Error("damage on the way: an answer has another checksum",
+                  ExitCode::Communication);
     return answer;
   } catch (const Error &error) {
     broken = true; // the next answer would be taken for that of another

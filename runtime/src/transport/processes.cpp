@@ -109,7 +109,9 @@ Segment Connected::makeSegment(int32_t leader, uint64_t &window, bool mayFail) {
   // Some is left to others of this machine.
   window = fittingWindow(specs, ranks, freeSharedMemory() / 4 * 3);
   NodeLayout layout(specs, ranks, window);
-  std::string name = "/takt-" + hex(randomDigest()).substr(0, 16);
+  const std::string prefix = "/takt-";
+  Segment::removeAbandoned(prefix);
+  std::string name = prefix + hex(randomDigest()).substr(0, 16);
   Segment made;
   try {
     made = Segment::create(name, layout.bytes());
@@ -122,17 +124,11 @@ Segment Connected::makeSegment(int32_t leader, uint64_t &window, bool mayFail) {
     store.set(key, "none");
     return Segment();
   }
-  try {
-    layout.makeIn(made);
-    store.set(key, fmt::format("{} {}", name, window));
-    std::vector<int32_t> others(ranks.begin() + 1, ranks.end());
-    waitForAll(store, "mapped", others, session.startDeadline(),
-               "shared memory");
-  } catch (...) {
-    Segment::removeName(name);
-    throw;
-  }
-  Segment::removeName(name);
+  layout.makeIn(made);
+  store.set(key, fmt::format("{} {}", name, window));
+  std::vector<int32_t> others(ranks.begin() + 1, ranks.end());
+  waitForAll(store, "mapped", others, session.startDeadline(), "shared memory");
+  made.removeName();
   return made;
 }
 

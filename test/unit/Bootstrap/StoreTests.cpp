@@ -12,6 +12,7 @@
 
 #include "takt-rt/bootstrap/session.h"
 #include "takt-rt/bootstrap/store.h"
+#include "takt-rt/core/crc32c.h"
 #include "takt-rt/core/error.h"
 
 #include <gtest/gtest.h>
@@ -127,6 +128,23 @@ TEST_P(AnyStore, WaitingEndsWhenTheRunFails) {
   }
 }
 
+// Whoever leaves in order without what others wait for is named at once.
+TEST_P(AnyStore, WaitingEndsWhenTheRankHasLeft) {
+  Members run(GetParam(), 3);
+  run.stores[1]->set("x/1", "said before");
+  for (int32_t rank : {1, 2})
+    run.stores[rank]->set(leftKey(rank), "");
+  EXPECT_EQ(waitForAll(*run.stores[0], "x", {1}, deadlineIn(3600), "reports"),
+            std::vector<std::string>{"said before"});
+  try {
+    waitForAll(*run.stores[0], "x", {0, 1, 2}, deadlineIn(3600), "reports");
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_STREQ(error.what(), "reports: rank 2 left without a word of it");
+    EXPECT_EQ(error.code(), ExitCode::Communication);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, AnyStore, testing::Bool(),
                          [](const auto &info) {
                            return info.param ? "Tcp" : "Folder";
@@ -177,14 +195,36 @@ TEST(StoreServer, NonsenseEndsItsConnectionOnly) {
     std::string bytes(1 + random() % 100, ' ');
     for (char &byte : bytes)
       byte = char(random());
-    if (i % 2 == 0) { // a frame of the right length, with anything in it
-      uint32_t length = uint32_t(bytes.size());
-      bytes.insert(0, reinterpret_cast<char *>(&length), sizeof(length));
+    if (i % 2 == 0) { // a whole frame, with anything in it
+      uint32_t head[2] = {uint32_t(bytes.size()),
+                          crc32c(0, bytes.data(), bytes.size())};
+      bytes.insert(0, reinterpret_cast<char *>(head), sizeof(head));
     }
     socket.writeAll(bytes.data(), bytes.size(), deadlineIn(30));
     good.set("n", std::to_string(i));
     EXPECT_EQ(good.get("n"), std::to_string(i));
   }
+}
+
+// A bit that turns on the way to the store is the run's failure, not a value.
+TEST(StoreServer, DamageOnTheWayIsSeen) {
+  StoreServer server(Socket::listenOn({"127.0.0.1", 0}), kToken, nullptr);
+  Address address{"127.0.0.1", server.port()};
+  Socket socket = Socket::connectTo(address, deadlineIn(30));
+  introduce(socket, kToken, Purpose::Store, 3, 0, deadlineIn(30));
+  std::string body("s\1\0\0\0kvalue", 11);
+  uint32_t head[2] = {uint32_t(body.size()),
+                      crc32c(0, body.data(), body.size())};
+  body.back() ^= 4;
+  socket.writeAll(head, sizeof(head), deadlineIn(30));
+  socket.writeAll(body.data(), body.size(), deadlineIn(30));
+  char none;
+  EXPECT_THROW(socket.readAll(&none, 1, deadlineIn(30)), Error);
+  EXPECT_FALSE(server.get("k"));
+  std::optional<Abort> abort = Abort::parse(server.get(kAbortKey).value_or(""));
+  ASSERT_TRUE(abort);
+  EXPECT_EQ(abort->rank, 3);
+  EXPECT_EQ(abort->code, int(ExitCode::Communication));
 }
 
 TEST(TcpStore, WhoLosesTheServerIsTold) {
@@ -251,7 +291,50 @@ TEST(FolderStore, NamesTheMissing) {
               std::string::npos)
         << error.what();
   }
+  EXPECT_FALSE(fs::exists(folder.path)); // nothing is left behind
   EXPECT_THROW(FolderStore("/proc/takt", 0, 2, deadlineIn(0.05)), Error);
+}
+
+// A path that is misspelt is an error and not a new folder.
+TEST(FolderStore, MakesNoParents) {
+  Folder folder;
+  try {
+    FolderStore alone(folder.path / "meet", 0, 2, deadlineIn(30));
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_NE(std::string(error.what()).find("cannot make the folder"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_FALSE(fs::exists(folder.path));
+}
+
+/// Makes a file and its folder as old as that.
+void putThere(const fs::path &file, std::chrono::hours age) {
+  fs::create_directories(file.parent_path());
+  std::ofstream(file) << "1";
+  auto then = fs::last_write_time(file) - age;
+  fs::last_write_time(file, then);
+  fs::last_write_time(file.parent_path(), then);
+}
+
+// What killed runs left goes with the next one, but no run that may live, nor
+// what is somebody else's.
+TEST(FolderStore, RemovesWhatDeadRunsLeft) {
+  Folder folder;
+  fs::path dead = folder.path / ("run-" + std::string(32, 'a'));
+  fs::path alive = folder.path / ("run-" + std::string(32, 'b'));
+  fs::path others = folder.path / "run-of-mine";
+  putThere(dead / "hello.0", std::chrono::hours(2));
+  putThere(alive / "hello.0", std::chrono::hours(2));
+  std::ofstream(alive / "alive.0") << "2"; // a sign of life
+  putThere(others / "hello.0", std::chrono::hours(2));
+  std::thread other([&] { FolderStore(folder.path, 1, 2, deadlineIn(30)); });
+  FolderStore zero(folder.path, 0, 2, deadlineIn(30));
+  other.join();
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(alive));
+  EXPECT_TRUE(fs::exists(others));
 }
 
 //===----------------------------------------------------------------------===//
@@ -369,6 +452,39 @@ TEST(Session, AFolderAsksForTheTokenToo) {
       meet(members, std::vector<SessionOptions>(2), sessions);
   EXPECT_FALSE(errors[0].empty() || errors[1].empty());
   EXPECT_NE((errors[0] + errors[1]).find("token"), std::string::npos);
+}
+
+// A run that fails leaves nothing behind either, once all have heard it.
+TEST(Session, AFailureLeavesNoFolder) {
+  Folder folder;
+  std::string where = "file:" + folder.path.string();
+  std::vector<std::unique_ptr<Session>> sessions;
+  meet({member(0, 3, where), member(1, 3, where), member(2, 3, where)},
+       std::vector<SessionOptions>(3), sessions);
+  std::vector<std::thread> threads;
+  for (auto &session : sessions)
+    threads.emplace_back([&session] {
+      session->fail(Error("too hot", ExitCode::BadInput));
+      session.reset();
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_FALSE(fs::exists(folder.path));
+}
+
+// A peer that is lost has failed, or else the connection has.
+TEST(Session, ALostPeerThatDoesNotFailIsALostConnection) {
+  Folder folder;
+  std::string where = "file:" + folder.path.string();
+  std::vector<std::unique_ptr<Session>> sessions;
+  meet({member(0, 2, where), member(1, 2, where)},
+       std::vector<SessionOptions>(2), sessions);
+  Abort abort = sessions[1]->fail(Error("it has ended", ExitCode::PeerFailed));
+  EXPECT_EQ(abort.rank, 1);
+  EXPECT_EQ(abort.code, int(ExitCode::Communication));
+  EXPECT_EQ(abort.what, "it has ended");
+  abort = sessions[0]->fail(Error("it has ended", ExitCode::PeerFailed));
+  EXPECT_EQ(abort.rank, 1);
 }
 
 TEST(Session, TheFirstFailureIsEveryones) {

@@ -17,6 +17,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,7 +125,7 @@ TEST_P(Windows, RandomMessagesBetweenProcesses) {
   Bell &bell = *layout.bell(segment, 0);
   sendStream(*out, bell, 5, 300);
   EXPECT_EQ(wrongInStream(*in, bell, 6, 300), 0);
-  Segment::removeName(name);
+  segment.removeName();
   int status = -1;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
@@ -163,11 +164,32 @@ TEST(NodeLayout, AnotherLayoutIsRefused) {
   NodeLayout one(specs, {0, 1}, 4096), other(specs, {0, 1}, 8192);
   std::string name = "/takt-test-layout-" + std::to_string(getpid());
   Segment segment = Segment::create(name, one.bytes());
-  Segment::removeName(name);
+  segment.removeName();
   EXPECT_THROW(one.checkIn(segment), Error); // nothing is in it yet
   one.makeIn(segment);
   one.checkIn(segment);
   EXPECT_THROW(other.checkIn(segment), Error);
+}
+
+// A name that a process left when it was killed goes, one of a process that
+// lives stays.
+TEST(Segment, NamesOfTheDeadAreTakenAway) {
+  std::string prefix = "/takt-test-dead-" + std::to_string(getpid());
+  Segment living = Segment::create(prefix + "-living", 4096);
+  pid_t child = fork();
+  if (child == 0) {
+    Segment segment = Segment::create(prefix + "-dead", 4096);
+    raise(SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(Segment::open(prefix + "-dead").size(), 4096u);
+  Segment::removeAbandoned(prefix);
+  EXPECT_THROW(Segment::open(prefix + "-dead"), Error);
+  EXPECT_EQ(Segment::open(prefix + "-living").size(), 4096u);
+  living.removeName();
+  EXPECT_THROW(Segment::open(prefix + "-living"), Error);
 }
 
 TEST(Segment, NoRoomIsAMessage) {

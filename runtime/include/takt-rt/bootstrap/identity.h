@@ -45,6 +45,8 @@ std::optional<Claim> claimOfTakt(const Environment &environment);
 std::optional<Claim> claimOfTorchrun(const Environment &environment);
 std::optional<Claim> claimOfOpenMpi(const Environment &environment);
 std::optional<Claim> claimOfMpich(const Environment &environment);
+/// What the folders begin with in which the ranks of mpirun meet.
+std::string meetingFolderPrefix();
 std::optional<Claim> claimOfSlurm(const Environment &environment);
 std::optional<Claim> claimOfKubernetes(const Environment &environment);
 

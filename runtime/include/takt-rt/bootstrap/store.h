@@ -14,6 +14,7 @@
 #pragma once
 
 #include "takt-rt/bootstrap/doorkeeper.h"
+#include "takt-rt/core/error.h"
 
 #include <atomic>
 #include <map>
@@ -43,9 +44,12 @@ public:
   virtual std::optional<std::string> get(const std::string &key) = 0;
   /// Tells that this process is alive; a folder needs to be told.
   virtual void beat() {}
-  /// Says good-bye: the end of this process is no failure from now on. Its key
-  /// "left/RANK" must have been set.
+  /// Says good-bye: the end of this process is no failure from now on. Its
+  /// `leftKey` must have been set.
   virtual void leave() = 0;
+  /// Takes away what would be left of a run that has failed, once the others
+  /// need it no more. Never throws.
+  virtual void abandon() {}
 };
 
 /// Key "abort" of a run: the first failure.
@@ -58,6 +62,16 @@ struct Abort {
   static std::optional<Abort> parse(const std::string &text);
 };
 constexpr const char *kAbortKey = "abort";
+
+/// Another rank has failed. Code: PeerFailed.
+class RankFailed : public Error {
+public:
+  explicit RankFailed(const Abort &abort);
+  int32_t rank() const { return failedRank; }
+
+private:
+  int32_t failedRank;
+};
 
 /// Serves a store to the processes that know the token, from a thread of its
 /// own. A connection that ends without a good-bye is taken for the death of its
@@ -125,13 +139,14 @@ private:
   bool broken = false;
 };
 
-/// A store in a folder, one run at a time; a run that failed leaves a folder
-/// "run-..." in it. A rank that has not shown life for 15 s becomes the run's
-/// abort.
+/// A store in a folder, one run at a time, which is a folder "run-..." in it
+/// and goes at its end, in order or not. Of a run of which nobody could take it
+/// away the next one does, when that has shown no life for an hour. A rank that
+/// has not shown life for 15 s becomes the run's abort.
 class FolderStore final : public Store {
 public:
   /// Returns when all ranks have come; throws `Error` (Timeout) that names the
-  /// missing ones.
+  /// missing ones. Rank 0 makes the folder, but not the folder that it is in.
   FolderStore(const std::string &folder, int32_t rank, int32_t size,
               Deadline deadline);
   ~FolderStore() override;
@@ -142,11 +157,13 @@ public:
   std::optional<std::string> get(const std::string &key) override;
   void beat() override;
   void leave() override;
+  void abandon() override;
 
 private:
   std::string path(const std::string &key) const;
   void assemble(Deadline deadline);
   void join(Deadline deadline);
+  void remove();
 
   struct Life {
     std::string sign;
@@ -154,14 +171,19 @@ private:
   };
   std::string folder, run;
   bool isOwnFolder = false; ///< it was not there before
+  bool isOver = false;      ///< left or abandoned
   int32_t rank, size;
   uint64_t beats = 0;
   std::vector<Life> lives; ///< by rank
 };
 
+/// The key by which a rank says that it ends in order.
+std::string leftKey(int32_t rank);
+
 /// Waits until all keys "PREFIX/RANK" of `ranks` have values and returns them
 /// in that order. Throws `Error`: Timeout that says `what` and names the ranks
-/// without a value; PeerFailed when the run has failed meanwhile.
+/// without a value, Communication that names those that have left the run
+/// without one; PeerFailed when the run has failed meanwhile.
 std::vector<std::string> waitForAll(Store &store, const std::string &prefix,
                                     const std::vector<int32_t> &ranks,
                                     Deadline deadline, const std::string &what);

@@ -71,13 +71,18 @@ private:
 class Segment {
 public:
   Segment() = default;
-  /// Makes a segment of zeros that only this user can open. Throws `Error`:
-  /// DoesNotFit when there is no room for it, which the message gives.
+  /// Makes a segment of zeros that only this user can open. Until the name is
+  /// taken away a lock says that this process lives. Throws `Error`: DoesNotFit
+  /// when there is no room for it, which the message gives.
   static Segment create(const std::string &name, size_t bytes);
   /// Opens one as it was made; throws `Error` (Communication).
   static Segment open(const std::string &name);
-  /// Takes the name away; processes that have opened the segment keep it.
-  static void removeName(const std::string &name);
+  /// Takes away the name of a segment that was created; processes that have
+  /// opened it keep it.
+  void removeName();
+  /// Takes away names that this user's processes left when they were killed.
+  /// `prefix`: of the names, with the slash.
+  static void removeAbandoned(const std::string &prefix);
 
   Segment(Segment &&other) noexcept;
   Segment &operator=(Segment &&other) noexcept;
@@ -89,6 +94,8 @@ public:
 private:
   std::byte *bytes = nullptr;
   size_t count = 0;
+  std::string name; ///< while it has one that is this process's to take away
+  int lock = -1;
 };
 
 /// Where everything lies in the segment of a node.
