@@ -160,6 +160,7 @@ void Checkpointing::begin(rt::Trainer &trainer, const rt::Source &source,
 void Checkpointing::report() {
   for (const rt::CheckpointOutcome &outcome : writer->outcomes()) {
     lastError = outcome.error;
+    failedRank = outcome.failedRank;
     if (!outcome.warning.empty())
       voice.warn(outcome.warning);
     if (!outcome.error.empty()) {
@@ -194,10 +195,12 @@ void Checkpointing::finish() {
   if (lastError.empty())
     return;
   auto all = rt::listCheckpoints(options.checkpoint);
-  throw Error(fmt::format(
-      "the last checkpoint could not be written: {}; {}", lastError,
-      all.empty() ? "there is none"
-                  : fmt::format("the newest is '{}'", all.back().second)));
+  throw Error(
+      fmt::format("the last checkpoint could not be written: {}; {}", lastError,
+                  all.empty()
+                      ? "there is none"
+                      : fmt::format("the newest is '{}'", all.back().second)),
+      failedRank < 0 ? rt::ExitCode::BadInput : rt::ExitCode::PeerFailed);
 }
 
 } // namespace takt::run

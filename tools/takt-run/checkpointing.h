@@ -83,6 +83,7 @@ private:
   std::string data; ///< description of the source
   std::unique_ptr<rt::CheckpointWriter> writer;
   std::string lastError;
+  int32_t failedRank = -1; ///< whose that is, if another process's
 };
 
 } // namespace takt::run

@@ -101,11 +101,11 @@ Launcher::Launcher(const LocalRanks &local, char **arguments)
       });
 }
 
+/// Signals stay blocked: one that comes now must not change the exit code.
 Launcher::~Launcher() {
   signalAll(SIGKILL);
   if (signals >= 0)
     close(signals);
-  sigprocmask(SIG_SETMASK, &oldMask, nullptr);
 }
 
 void Launcher::signalAll(int signal) {

@@ -78,6 +78,13 @@ static Error asPeer(const rt::Abort &abort) {
                ExitCode::PeerFailed);
 }
 
+Error inShort(const rt::Identity &identity, int32_t failed,
+              const Error &error) {
+  if (failed < 0 || !identity.servedByLauncher)
+    return error;
+  return Error(fmt::format("rank {} failed", failed), ExitCode::PeerFailed);
+}
+
 /// What makes ranks wait for each other.
 static std::string agreedOptions(const RunOptions &options) {
   std::string text;
@@ -213,15 +220,17 @@ void Member::leave() {
   connected.exchange->finish();
 }
 
+Error Member::verdict(const Error &error) {
+  rt::Abort first = session.fail(error);
+  return first.rank == identity.rank ? Error(error.what(), ExitCode(first.code))
+                                     : asPeer(first);
+}
+
 void Member::fail(const Error &error) {
   rt::Abort first = session.fail(error);
   if (first.rank == identity.rank)
-    throw error;
-  // What a launcher hears from the other rank it need not hear from all.
-  if (first.rank >= 0 && identity.servedByLauncher)
-    throw Error(fmt::format("rank {} failed", first.rank),
-                ExitCode::PeerFailed);
-  throw asPeer(first);
+    throw Error(error.what(), ExitCode(first.code));
+  throw inShort(identity, first.rank, asPeer(first));
 }
 
 } // namespace takt::run

@@ -31,6 +31,12 @@ std::optional<rt::Identity> identityAmong(const RunOptions &options,
 std::optional<rt::Identity> identityFor(const RunOptions &options,
                                         const rt::Plan &plan);
 
+/// An error of another rank as this one says it: under a launcher of ours,
+/// which hears it from that rank, without its reason. `failed`: -1 for the
+/// launcher.
+rt::Error inShort(const rt::Identity &identity, int32_t failed,
+                  const rt::Error &error);
+
 /// Processes of a run report to rank 0 through their store.
 class GatherInStore final : public rt::Gather {
 public:
@@ -62,8 +68,11 @@ public:
   /// Longest time without progress; likewise.
   double patienceSeconds() const { return patience->seconds(); }
 
-  /// The last word of a process that fails: tells the others, and throws the
-  /// error that the process ends with.
+  /// The error that a process ends with whose run has failed by `error`: that
+  /// one, or the failure of another rank. Tells the others.
+  rt::Error verdict(const rt::Error &error);
+  /// The last word of a process that fails: throws its verdict, in short where
+  /// a launcher hears the rest from another rank.
   [[noreturn]] void fail(const rt::Error &error);
   /// The end in order.
   void leave();

@@ -191,8 +191,12 @@ void Run::dryRun() {
 void Run::run() {
   if (!identity || !options.dryRun.empty())
     return train();
-  member = std::make_unique<Member>(options, plan, *identity,
-                                    checkpoints.firstStep());
+  try {
+    member = std::make_unique<Member>(options, plan, *identity,
+                                      checkpoints.firstStep());
+  } catch (const rt::RankFailed &error) {
+    throw inShort(*identity, error.rank(), error);
+  }
   try {
     train();
     member->leave();
@@ -255,7 +259,12 @@ void Run::train() {
     checkpoints.finish();
   } catch (const Error &error) {
     recording.failed(int(error.code()), error.what());
-    throw;
+    if (!member)
+      throw;
+    // Of a lost connection only the others can say whose it was.
+    Error verdict = member->verdict(error);
+    recording.failed(int(verdict.code()), verdict.what());
+    throw verdict;
   } catch (const std::exception &error) {
     recording.failed(int(ExitCode::Internal), error.what());
     throw;

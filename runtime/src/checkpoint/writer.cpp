@@ -216,20 +216,28 @@ static std::string formatReport(const std::vector<CheckpointFile> &files,
   return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-static void readReport(const std::string &text,
-                       std::vector<CheckpointFile> &files) {
+/// Returns the error of the process that reports.
+static std::string readReport(const std::string &text,
+                              std::vector<CheckpointFile> &files) {
   nlohmann::json report = nlohmann::json::parse(text);
-  if (std::string error = report.at("error"); !error.empty())
-    throw Error(error);
   for (const nlohmann::json &file : report.at("files"))
     files.push_back({file.at(0), file.at(1), file.at(2)});
+  return report.at("error");
 }
 
 void CheckpointWriter::Impl::commit(const std::vector<std::string> &reports,
                                     CheckpointOutcome &outcome) {
   Manifest complete = manifest;
-  for (const std::string &report : reports)
-    readReport(report, complete.files);
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    std::string error = readReport(reports[rank], complete.files);
+    if (error.empty())
+      continue;
+    // One report a rank, or one of a process that has all.
+    if (reports.size() == 1 || int32_t(rank) == options.ranks.front())
+      throw Error(error);
+    outcome.failedRank = int32_t(rank);
+    throw Error(fmt::format("rank {}: {}", rank, error));
+  }
   std::sort(complete.files.begin(), complete.files.end(),
             [](const CheckpointFile &a, const CheckpointFile &b) {
               return a.name < b.name;

@@ -251,8 +251,6 @@ void FlightRecorder::stepEnded() {
 void FlightRecorder::end(FlightEnd how, int exitCode,
                          const std::string &message) {
   Header &header = *impl->header;
-  if (header.end.load() != uint32_t(FlightEnd::None))
-    return;
   header.exitCode = exitCode;
   copyText(header.message, sizeof(header.message), message);
   header.end.store(uint32_t(how), std::memory_order_release);

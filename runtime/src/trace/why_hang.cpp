@@ -63,7 +63,8 @@ private:
   void follow();
   int32_t endOf(const HangChain &chain) const;
   void accuse();
-  std::vector<int32_t> withOwnError() const;
+  template <typename Is>
+  std::vector<int32_t> failedWith(Is is) const;
   std::vector<int32_t> withoutWord() const;
   std::vector<int32_t> atEndsOfChains() const;
   void add(int32_t rank, const std::string &why);
@@ -260,11 +261,12 @@ static bool isSecondary(int exitCode) {
          exitCode == int(ExitCode::PeerFailed);
 }
 
-std::vector<int32_t> Detective::withOwnError() const {
+template <typename Is>
+std::vector<int32_t> Detective::failedWith(Is is) const {
   std::vector<int32_t> found;
   for (const Standing &standing : report.standing)
     if (standing.known && standing.flight->end == FlightEnd::Failed &&
-        !isSecondary(standing.flight->exitCode))
+        is(standing.flight->exitCode))
       found.push_back(standing.rank);
   return found;
 }
@@ -364,11 +366,18 @@ void Detective::add(int32_t rank, const std::string &why) {
 void Detective::accuse() {
   if (report.endedInOrder)
     return;
-  std::vector<int32_t> found = withOwnError();
+  std::vector<int32_t> found =
+      failedWith([](int code) { return !isSecondary(code); });
   const char *why = "failed";
   if (found.empty()) {
     found = withoutWord();
     why = "silent";
+  }
+  // Its message names both ends of the connection that was lost or damaged.
+  if (found.empty()) {
+    found = failedWith(
+        [](int code) { return code == int(ExitCode::Communication); });
+    why = "failed";
   }
   if (found.empty()) {
     found = atEndsOfChains();

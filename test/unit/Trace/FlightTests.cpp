@@ -97,8 +97,8 @@ TEST_F(FlightTest, IsReadAsItWasRecorded) {
   EXPECT_EQ(flight.end, FlightEnd::None);
   recorder.completed(0, 0);
   recorder.stepEnded();
+  recorder.end(FlightEnd::Failed, 13, "a connection has ended");
   recorder.end(FlightEnd::Failed, 12, "nothing moved\nfor 3 s");
-  recorder.end(FlightEnd::InOrder, 0, "");
   flight = readFlight(path());
   EXPECT_FALSE(flight.inStep);
   EXPECT_EQ(flight.busy.size(), 1u);

@@ -263,6 +263,27 @@ TEST_F(WhyHangTest, AnErrorOfItsOwnComesFirst) {
             std::string::npos);
 }
 
+// A rank that says that a connection was lost or damaged, which of its messages
+// names both ends, comes before those to which chains lead.
+TEST_F(WhyHangTest, ALostConnectionIsNamed) {
+  Plan plan = pipeline(3);
+  World world(plan);
+  world.run(2, 4);
+  FlightFolder folder = folderOf(world);
+  othersSuffer(folder, -1);
+  folder.flights[0].exitCode = int(ExitCode::Communication);
+  folder.flights[0].message = "the connection with rank 1 has ended (closed)";
+  WhyHang report = explainFlights(plan, folder, unknownProcess);
+  ASSERT_EQ(ranksOf(report), std::vector<int32_t>{0});
+  EXPECT_NE(report.culprits[0].text.find("failed with code 11: the connection "
+                                         "with rank 1"),
+            std::string::npos);
+  // One that fell silent is why the connection was lost.
+  folder.flights[1].end = FlightEnd::None;
+  report = explainFlights(plan, folder, unknownProcess);
+  EXPECT_EQ(ranksOf(report), std::vector<int32_t>{1});
+}
+
 TEST_F(WhyHangTest, AStoppedProcessIsNamed) {
   Plan plan = pipeline(3);
   World world(plan);

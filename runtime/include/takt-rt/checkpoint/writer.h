@@ -44,6 +44,7 @@ struct CheckpointOutcome {
   int64_t step = 0;
   std::string path;
   std::string error;   ///< empty when it is on the disk
+  int32_t failedRank = -1; ///< whose error that is, if another process's
   std::string warning; ///< an old one could not be removed
   Bytes bytes = 0;     ///< of all files
   Nanos time = 0;      ///< of writing, beside training

@@ -85,7 +85,8 @@ public:
   void completed(int lane, uint32_t instr) override;
   void stepEnded() override;
 
-  /// Leaves word of the end; the first counts. No step may be under way.
+  /// Leaves word of the end; of several the last counts. No step may be under
+  /// way.
   void end(FlightEnd how, int exitCode, const std::string &message);
 
 private:
