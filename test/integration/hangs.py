@@ -8,6 +8,7 @@ Arguments: how many faults (default: one of each kind). Several jobs suffer thei
 side by side, as most of the time is spent waiting.
 """
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -23,7 +24,7 @@ import between
 import takt
 
 RANKS = 4
-JOBS = 4
+JOBS = 6
 PATIENCE = 10  # seconds without progress that end a run
 HANGS = 120  # seconds after which a test gives a run up
 
@@ -63,12 +64,18 @@ class Job:
 
     # Runs
 
+    @contextlib.contextmanager
     def launch(self, steps, *more):
-        """All ranks under one launcher."""
-        return subprocess.Popen(
+        """All ranks under one launcher, which takes them along."""
+        run = subprocess.Popen(
             [takt.BIN / "takt-run", self.plan, "-n", str(RANKS),
              *map(str, options(self.folder, steps)), *more],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            yield run
+        finally:
+            run.kill()
+            run.communicate()
 
     def apart(self, middle):
         """Each rank on its own, all but rank 0 through the middle."""
@@ -110,15 +117,15 @@ class Job:
     # Faults
 
     def signalled(self, number):
-        run = self.launch(1_000_000,
-                          self.draw.choice(("--transport=shm",
-                                            "--transport=tcp")))
-        self.train(run)
-        victim = self.draw.randrange(RANKS)
-        os.kill(self.pids()[victim], number)
-        _, said = run.communicate(timeout=HANGS)
-        codes = {signal.SIGKILL: (13,), signal.SIGSTOP: (12,)}[number]
-        require(run.returncode in codes, run.returncode, said)
+        with self.launch(1_000_000,
+                         self.draw.choice(("--transport=shm",
+                                           "--transport=tcp"))) as run:
+            self.train(run)
+            victim = self.draw.randrange(RANKS)
+            os.kill(self.pids()[victim], number)
+            _, said = run.communicate(timeout=HANGS)
+        code = {signal.SIGKILL: 13, signal.SIGSTOP: 12}[number]
+        require(run.returncode == code, run.returncode, said)
         [culprit] = self.named({victim}, said)
         self.codes.add(run.returncode)
         return f"{number.name} of rank {victim}", culprit
@@ -144,7 +151,7 @@ class Job:
             finally:
                 for run in runs:
                     run.kill()
-                    run.wait()
+                    run.communicate()
         finally:
             middle.close()
         said = [text for (_, text), _ in results]
@@ -182,19 +189,22 @@ class Job:
     def disk(self):
         """A rank that writes can write no more: said, training goes on, and only
         its end is an error."""
-        run = self.launch(1_000_000)
-        self.train(run)
-        pids = self.pids()
-        victim = self.draw.choice((0, 2))  # those that have a shard
-        _, most = resource.prlimit(pids[victim], resource.RLIMIT_FSIZE)
-        resource.prlimit(pids[victim], resource.RLIMIT_FSIZE, (1000, most))
-        said = run.stderr.readline()
-        require("warning: no checkpoint of step" in said and
-                "File too large" in said, said, run.poll())
-        for _ in range(3):
-            require(run.stdout.readline(), "ended", run.poll())
-        run.send_signal(signal.SIGTERM)
-        _, rest = run.communicate(timeout=HANGS)
+        with self.launch(1_000_000) as run:
+            self.train(run)
+            pids = self.pids()
+            victim = self.draw.choice((0, 2))  # those that have a shard
+            _, most = resource.prlimit(pids[victim], resource.RLIMIT_FSIZE)
+            resource.prlimit(pids[victim], resource.RLIMIT_FSIZE, (1000, most))
+            said = ""
+            for line in run.stderr:
+                said += line
+                if "warning: no checkpoint of step" in line:
+                    break
+            require("File too large" in said, said, run.poll())
+            for _ in range(3):
+                require(run.stdout.readline(), "ended", run.poll())
+            run.send_signal(signal.SIGTERM)
+            _, rest = run.communicate(timeout=HANGS)
         require(run.returncode == 1 and "the last checkpoint could not be "
                 "written" in rest, run.returncode, said, rest)
         [culprit] = self.named({victim}, said, rest)
@@ -207,8 +217,8 @@ class Job:
         """The rest of the training has the losses of one without faults."""
         saved = sorted((self.folder / "saved").glob("step-*"))
         last = int(re.search(r"\d+$", saved[-1].name).group()) if saved else 0
-        run = self.launch(last + 7)
-        losses, said = run.communicate(timeout=HANGS)
+        with self.launch(last + 7) as run:
+            losses, said = run.communicate(timeout=HANGS)
         require(run.returncode == 0, run.returncode, said)
         whole = self.folder / "whole"
         takt.run("takt-run", self.plan, "--threads", "--data", takt.TEXT,

@@ -79,6 +79,7 @@ private:
   int firstCode = 0;  ///< of the child that failed first
   int stopSignal = 0; ///< the last that was passed on
   bool halted = false, diedOfStop = false;
+  bool wasKilled = false; ///< a child, and not by this process
   bool failed = false, termSent = false, killSent = false;
   rt::Deadline nextMeasure;
 };
@@ -197,6 +198,7 @@ void Launcher::ended(int rank, int status) {
     code = 128 + stopSignal;
     what = "it was told to end at once";
   } else if (WIFSIGNALED(status)) {
+    wasKilled |= !termSent;
     code = int(ExitCode::PeerFailed);
     what = fmt::format("its process was killed by signal {} ({})",
                        WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -296,7 +298,10 @@ int Launcher::exitCode() const {
     return 128 + stopSignal;
   if (auto text = server ? server->get(rt::kAbortKey) : std::nullopt)
     if (auto abort = rt::Abort::parse(*text))
-      return abort->code;
+      // Its peers, who saw a connection end, may have spoken first.
+      return wasKilled && abort->code == int(ExitCode::Communication)
+                 ? int(ExitCode::PeerFailed)
+                 : abort->code;
   return firstCode;
 }
 } // namespace

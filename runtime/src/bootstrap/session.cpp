@@ -268,7 +268,7 @@ void Session::watchLoop() {
 Abort Session::fail(const Error &error) {
   Abort mine{identity.rank, int(error.code()), error.what()};
   // A peer that is gone is a consequence: its own report may be on its way.
-  constexpr double kPatience = 3;
+  constexpr double kPatience = 5;
   Deadline end = deadlineIn(kPatience);
   while (error.code() == ExitCode::PeerFailed && Clock::now() < end) {
     if (std::optional<Abort> abort = look())

@@ -383,6 +383,12 @@ void Detective::accuse() {
     found = atEndsOfChains();
     why = "held up";
   }
+  // Between two steps nobody's instruction waits: only words are left, of who
+  // waited for whom in vain.
+  if (found.empty()) {
+    found = failedWith([](int code) { return code == int(ExitCode::Timeout); });
+    why = "failed";
+  }
   for (int32_t rank : found)
     add(rank, why);
   // Of several that fell silent, the first is the more likely cause.

@@ -92,10 +92,10 @@ TeamOfMany::TeamOfMany(Exchange &exchange, int32_t rank, int32_t size,
     : exchange(exchange), ownRank(rank), count(size), interrupt(interrupt),
       patience(std::move(patience)) {}
 
-void TeamOfMany::finish(std::vector<Transfer> &transfers, const char *what) {
+void TeamOfMany::finish(std::vector<Transfer> &transfers, double seconds,
+                        const char *what) {
   Bell &bell = exchange.bell(ownRank);
   std::vector<bool> done(transfers.size());
-  double seconds = patience();
   Clock::time_point last = Clock::now();
   for (;;) {
     uint32_t rings = bell.rings();
@@ -131,7 +131,7 @@ std::vector<std::string> TeamOfMany::gather(const std::string &mine) {
     for (int32_t r = 1; r < count; ++r)
       transfers.emplace_back(exchange.box({BoxOwner::Team, 0, r, 0}), r,
                              &all[r]);
-  finish(transfers, "collecting what ranks have");
+  finish(transfers, patience(), "collecting what ranks have");
   if (ownRank == 0)
     all[0] = mine;
   return all;
@@ -146,7 +146,10 @@ std::string TeamOfMany::broadcast(const std::string &text) {
   else
     for (int32_t r = 1; r < count; ++r)
       transfers.emplace_back(exchange.box({BoxOwner::Team, 0, 0, r}), r, text);
-  finish(transfers, "agreeing on the next step");
+  // Rank 0 may be waiting itself: who keeps it waiting is for it to say.
+  constexpr double kLonger = 1.25;
+  finish(transfers, patience() * (ownRank == 0 ? 1 : kLonger),
+         "agreeing on the next step");
   return ownRank == 0 ? text : given;
 }
 

@@ -284,6 +284,23 @@ TEST_F(WhyHangTest, ALostConnectionIsNamed) {
   EXPECT_EQ(ranksOf(report), std::vector<int32_t>{1});
 }
 
+// Between steps no instruction waits: who says that nothing came is named.
+TEST_F(WhyHangTest, ATimeoutBetweenStepsIsNamed) {
+  Plan plan = pipeline(3);
+  World world(plan);
+  world.run(-1, 0);
+  FlightFolder folder = folderOf(world);
+  othersSuffer(folder, 1);
+  folder.flights[1].end = FlightEnd::Failed;
+  folder.flights[1].exitCode = int(ExitCode::Timeout);
+  folder.flights[1].message = "nothing came for 9 s from rank 0";
+  WhyHang report = explainFlights(plan, folder, unknownProcess);
+  ASSERT_EQ(ranksOf(report), std::vector<int32_t>{1});
+  EXPECT_NE(report.culprits[0].text.find("nothing came for 9 s from rank 0"),
+            std::string::npos)
+      << report.culprits[0].text;
+}
+
 TEST_F(WhyHangTest, AStoppedProcessIsNamed) {
   Plan plan = pipeline(3);
   World world(plan);

@@ -69,7 +69,7 @@ public:
 
   /// Reports that this rank fails, and returns the failure that was first: this
   /// one, or that of another rank, which then is why this one fails. PeerFailed
-  /// waits 3 s for the peer's own report; without one it is Communication.
+  /// waits 5 s for the peer's own report; without one it is Communication.
   Abort fail(const Error &error);
   /// The end in order: waits until all are here if they depend on this process.
   void leave();

@@ -78,7 +78,8 @@ public:
 
 private:
   class Transfer;
-  void finish(std::vector<Transfer> &transfers, const char *what);
+  void finish(std::vector<Transfer> &transfers, double seconds,
+              const char *what);
 
   Exchange &exchange;
   int32_t ownRank, count;
