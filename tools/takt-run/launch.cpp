@@ -206,7 +206,7 @@ void Launcher::ended(int rank, int status) {
   }
   if (server)
     server->setFirst(rt::kAbortKey, rt::Abort{rank, code, what}.text());
-  else if (failed && firstCode == int(ExitCode::PeerFailed))
+  else if (failed && firstCode == int(ExitCode::PeerFailed) && !wasKilled)
     firstCode = code; // what the others ended for
   if (failed)
     return;

@@ -173,12 +173,16 @@ void FolderStore::remove() {
     fs::remove(folder, none); // unless somebody has put something there
 }
 
+static std::string throughKey(int32_t rank) {
+  return fmt::format("through/{}", rank);
+}
+
 void FolderStore::abandon() {
   if (std::exchange(isOver, true))
     return;
   constexpr double kLonger = 3; // seconds for the others to hear why
   try {
-    set(fmt::format("through/{}", rank), "");
+    set(throughKey(rank), "");
     if (rank != 0)
       return;
     // Whoever has failed needs to hear nothing, and may be dead.
@@ -189,7 +193,7 @@ void FolderStore::abandon() {
         others.push_back(r);
     Deadline end = deadlineIn(kLonger);
     auto isThrough = [&](int32_t r) {
-      return get(fmt::format("through/{}", r)) || get(leftKey(r));
+      return get(throughKey(r)) || get(leftKey(r));
     };
     while (!std::all_of(others.begin(), others.end(), isThrough)) {
       if (std::chrono::steady_clock::now() > end)
@@ -312,6 +316,14 @@ void FolderStore::beat() {
                                 "it has shown no life for 15 s"}
                               .text());
   }
+}
+
+std::map<int32_t, std::string> FolderStore::signsOfLife() {
+  std::map<int32_t, std::string> signs;
+  for (int32_t r = 0; r < size; ++r)
+    if (r != rank && !get(leftKey(r)) && !get(throughKey(r)))
+      signs[r] = get(fmt::format("alive/{}", r)).value_or("");
+  return signs;
 }
 
 void FolderStore::leave() {

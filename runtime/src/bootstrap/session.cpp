@@ -265,25 +265,39 @@ void Session::watchLoop() {
     overdue(*abort);
 }
 
-Abort Session::fail(const Error &error) {
-  Abort mine{identity.rank, int(error.code()), error.what()};
-  // A peer that is gone is a consequence: its own report may be on its way.
-  constexpr double kPatience = 5;
-  Deadline end = deadlineIn(kPatience);
-  while (error.code() == ExitCode::PeerFailed && Clock::now() < end) {
+/// A peer that is gone is a consequence: its own report may be on its way, and
+/// somebody may notice that it is dead.
+std::optional<Abort> Session::newsOfPeer() {
+  Deadline end = deadlineIn(options.newsSeconds);
+  std::map<int32_t, std::string> before = theStore->signsOfLife();
+  while (Clock::now() < end) {
     if (std::optional<Abort> abort = look())
-      return *abort;
+      return abort;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  // Nobody has failed, so it was the connection.
-  if (error.code() == ExitCode::PeerFailed)
-    mine.code = int(ExitCode::Communication);
+  for (const auto &[rank, sign] : theStore->signsOfLife())
+    if (auto then = before.find(rank);
+        then != before.end() && then->second == sign)
+      return Abort{
+          rank, int(ExitCode::PeerFailed),
+          fmt::format("it has shown no life for {:g} s", options.newsSeconds)};
+  return std::nullopt;
+}
+
+Abort Session::fail(const Error &error) {
+  Abort mine{identity.rank, int(error.code()), error.what()};
   try {
+    if (error.code() == ExitCode::PeerFailed) {
+      std::optional<Abort> news = newsOfPeer();
+      // Nobody has failed, so it was the connection.
+      mine.code = int(ExitCode::Communication);
+      mine = news.value_or(mine);
+    }
     return Abort::parse(theStore->setFirst(kAbortKey, mine.text()))
         .value_or(mine);
   } catch (const Error &) {
-    mine.code = int(error.code());
-    return mine; // nobody is there to tell
+    // Nobody is there to tell.
+    return {identity.rank, int(error.code()), error.what()};
   }
 }
 

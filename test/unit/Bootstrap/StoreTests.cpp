@@ -472,19 +472,30 @@ TEST(Session, AFailureLeavesNoFolder) {
   EXPECT_FALSE(fs::exists(folder.path));
 }
 
-// A peer that is lost has failed, or else the connection has.
-TEST(Session, ALostPeerThatDoesNotFailIsALostConnection) {
-  Folder folder;
-  std::string where = "file:" + folder.path.string();
-  std::vector<std::unique_ptr<Session>> sessions;
-  meet({member(0, 2, where), member(1, 2, where)},
-       std::vector<SessionOptions>(2), sessions);
-  Abort abort = sessions[1]->fail(Error("it has ended", ExitCode::PeerFailed));
-  EXPECT_EQ(abort.rank, 1);
-  EXPECT_EQ(abort.code, int(ExitCode::Communication));
-  EXPECT_EQ(abort.what, "it has ended");
-  abort = sessions[0]->fail(Error("it has ended", ExitCode::PeerFailed));
-  EXPECT_EQ(abort.rank, 1);
+// A peer that is lost has failed, or else the connection has: in a folder that
+// shows by signs of its life.
+TEST(Session, ALostPeerThatLivesIsALostConnection) {
+  for (bool lives : {false, true}) {
+    Folder folder;
+    std::string where = "file:" + folder.path.string();
+    std::vector<SessionOptions> options(2);
+    if (!lives)
+      options[1].newsSeconds = 0.1;
+    std::vector<std::unique_ptr<Session>> sessions;
+    meet({member(0, 2, where), member(1, 2, where)}, options, sessions);
+    if (lives)
+      sessions[0]->watch([](const Abort &) {}, 60, [](const Abort &) {});
+    Abort abort =
+        sessions[1]->fail(Error("it has ended", ExitCode::PeerFailed));
+    EXPECT_EQ(abort.rank, lives ? 1 : 0);
+    EXPECT_EQ(abort.code,
+              int(lives ? ExitCode::Communication : ExitCode::PeerFailed));
+    EXPECT_EQ(abort.what,
+              lives ? "it has ended" : "it has shown no life for 0.1 s");
+    Abort later =
+        sessions[0]->fail(Error("it has ended", ExitCode::PeerFailed));
+    EXPECT_EQ(later.rank, abort.rank);
+  }
 }
 
 TEST(Session, TheFirstFailureIsEveryones) {

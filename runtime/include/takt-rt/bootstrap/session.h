@@ -35,6 +35,7 @@ struct SessionOptions {
   std::string agreed;
   double startSeconds = 300;    ///< until all must have come
   double patience = 60;         ///< seconds for an answer of the store
+  double newsSeconds = 5;       ///< for news of a peer that is gone
   Doorkeeper::Log log;          ///< lines for standard error
 };
 
@@ -69,7 +70,8 @@ public:
 
   /// Reports that this rank fails, and returns the failure that was first: this
   /// one, or that of another rank, which then is why this one fails. PeerFailed
-  /// waits 5 s for the peer's own report; without one it is Communication.
+  /// waits `newsSeconds` for the peer's own report, or a sign of its life; if
+  /// it lives and reports nothing, this is Communication.
   Abort fail(const Error &error);
   /// The end in order: waits until all are here if they depend on this process.
   void leave();
@@ -79,6 +81,7 @@ private:
   void meet();
   void lingerForOthers(bool late);
   void watchLoop();
+  std::optional<Abort> newsOfPeer();
   std::optional<Abort> look();
 
   Identity identity;

@@ -44,6 +44,9 @@ public:
   virtual std::optional<std::string> get(const std::string &key) = 0;
   /// Tells that this process is alive; a folder needs to be told.
   virtual void beat() {}
+  /// What the other ranks that have not ended last showed of their life, where
+  /// they must; it changes every second.
+  virtual std::map<int32_t, std::string> signsOfLife() { return {}; }
   /// Says good-bye: the end of this process is no failure from now on. Its
   /// `leftKey` must have been set.
   virtual void leave() = 0;
@@ -156,6 +159,7 @@ public:
                        const std::string &value) override;
   std::optional<std::string> get(const std::string &key) override;
   void beat() override;
+  std::map<int32_t, std::string> signsOfLife() override;
   void leave() override;
   void abandon() override;
 
