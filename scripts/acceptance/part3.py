@@ -26,7 +26,8 @@ def line_2_checkpoint_faults():
 
 
 def line_2_faults():
-    """Ranks killed and stopped: codes, why-hang, and the losses after."""
+    """Ranks killed and stopped, links cut, silent and damaged, full disks:
+    codes, why-hang, and the losses after."""
     passed, said = integration("hangs", "100")
     report("2a", passed, said and said.split("; ", said.count("; ") - 1)[-1])
 
