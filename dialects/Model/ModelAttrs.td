@@ -92,6 +92,7 @@ def Model_TrainingAttr : Model_Attr<"Training", "training"> {
 }
 
 def Model_DataAttr : EnumAttr<Model_Dialect, Model_DataSource, "data">;
+def Model_GateAttr : EnumAttr<Model_Dialect, Model_Gate, "gate">;
 
 def Model_ProfileAttr : Model_Attr<"Profile", "profile"> {
   let summary = "What a profiled layer states about itself";

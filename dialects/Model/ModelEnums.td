@@ -43,4 +43,10 @@ def Model_DataSource : Model_Enum<"DataSource", "where the samples come from", [
   I32EnumCase<"Synthetic", 1, "synthetic">
 ]>;
 
+def Model_Gate : Model_Enum<"Gate", "what gates a linear unit", [
+  I32EnumCase<"Silu", 0, "silu">,
+  I32EnumCase<"Gelu", 1, "gelu">,
+  I32EnumCase<"GeluTanh", 2, "gelu_tanh">
+]>;
+
 #endif // TAKT_MODEL_ENUMS

@@ -21,7 +21,8 @@ using namespace takt::model;
 static_assert(int(InitKind::Uniform) == int(rt::InitKind::Uniform) &&
               int(Optimizer::AdamW) == int(rt::OptimizerKind::AdamW) &&
               int(LrSchedule::Cosine) == int(rt::LrSchedule::Cosine) &&
-              int(DataSource::Synthetic) == int(DataKind::Synthetic));
+              int(DataSource::Synthetic) == int(DataKind::Synthetic) &&
+              int(Gate::GeluTanh) == int(GateKind::GeluTanh));
 
 //===----------------------------------------------------------------------===//
 // Parts

@@ -152,9 +152,27 @@ mlir::Value Importer::importLayer(const LayerSpec &layer, const Scope &scope) {
     return LayerNormOp::create(builder, loc, type, name, x[0], params[0],
                                params[1],
                                builder.getF64FloatAttr(layer.epsilon), noCost);
-  case LayerKind::Attention:
+  case LayerKind::RmsNorm:
+    return RmsNormOp::create(builder, loc, type, name, x[0], params[0],
+                             builder.getF64FloatAttr(layer.epsilon), noCost);
+  case LayerKind::Attention: {
+    IntegerAttr kvHeads;
+    if (layer.kvHeads != 0)
+      kvHeads = builder.getI64IntegerAttr(layer.kvHeads);
     return AttentionOp::create(builder, loc, type, name, x[0],
-                               builder.getI64IntegerAttr(layer.heads), noCost);
+                               builder.getI64IntegerAttr(layer.heads), kvHeads,
+                               noCost);
+  }
+  case LayerKind::Rotary:
+    return RotaryOp::create(builder, loc, type, name, x[0],
+                            builder.getI64IntegerAttr(layer.heads),
+                            builder.getI64IntegerAttr(layer.headDim),
+                            builder.getF64FloatAttr(layer.theta), noCost);
+  case LayerKind::GeluTanh:
+    return GeluTanhOp::create(builder, loc, type, name, x[0], noCost);
+  case LayerKind::Glu:
+    return GluOp::create(builder, loc, type, name, x[0],
+                         GateAttr::get(context, Gate(layer.gate)), noCost);
   case LayerKind::Gelu:
     return GeluOp::create(builder, loc, type, name, x[0], noCost);
   case LayerKind::Relu:

@@ -150,9 +150,67 @@ def Model_LayerNormOp
   }];
 }
 
+def Model_RmsNormOp
+    : Model_LayerOp<"rms_norm", "RmsNorm", "getGainAttr()",
+                    "layer.epsilon = getEpsilon().convertToDouble();",
+                    [AllTypesMatch<["x", "output"]>]> {
+  let summary = "Divides the last dimension by its root mean square (Zhang and "
+                "Sennrich 2019, arXiv 1910.07467)";
+  let description = [{
+    F: `y = gain x / sqrt(mean(x^2) + epsilon)` over the last dimension. I and W
+    need the reciprocal root that F saves.
+
+    Example:
+    ```mlir
+    %n = model.rms_norm "n" %x gain @n.weight epsilon 1.0e-06
+        : tensor<64x128xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$layer, Model_Tensor:$x,
+                       FlatSymbolRefAttr:$gain, F64Attr:$epsilon,
+                       OptionalAttr<Model_CostArray>:$cost);
+  let results = (outs Model_Tensor:$output);
+  let assemblyFormat = [{
+    $layer $x `gain` $gain `epsilon` custom<Epsilon>($epsilon)
+    attr-dict `:` type($output) (custom<Costs>($cost)^)?
+  }];
+}
+
+def Model_RotaryOp
+    : Model_LayerOp<"rotary", "Rotary", "", [{
+        layer.heads = getHeads();
+        layer.headDim = getHeadDim();
+        layer.theta = getTheta().convertToDouble();
+      }], [AllTypesMatch<["x", "output"]>]> {
+  let summary = "Turns queries and keys by their position (Su et al. 2021, "
+                "arXiv 2104.09864)";
+  let description = [{
+    In each of the first `heads` heads of a row, elements j and j + head_dim / 2
+    are turned by the angle `t theta^(-2 j / head_dim)` at position t; the rest
+    of the row is copied. I turns back. No parameters, so no W.
+
+    Example:
+    ```mlir
+    %r = model.rotary "rotary" %qkv heads 6 head_dim 32 theta 10000.0
+        : tensor<64x256xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$layer, Model_Tensor:$x, I64Attr:$heads,
+                       I64Attr:$head_dim, F64Attr:$theta,
+                       OptionalAttr<Model_CostArray>:$cost);
+  let results = (outs Model_Tensor:$output);
+  let assemblyFormat = [{
+    $layer $x `heads` $heads `head_dim` $head_dim `theta`
+    custom<Epsilon>($theta) attr-dict `:` type($output)
+    (custom<Costs>($cost)^)?
+  }];
+}
+
 def Model_AttentionOp
-    : Model_LayerOp<"attention", "Attention", "",
-                    "layer.heads = getHeads();"> {
+    : Model_LayerOp<"attention", "Attention", "", [{
+        layer.heads = getHeads();
+        layer.kvHeads = getKvHeads().value_or(0);
+      }]> {
   let summary = "Causal multi-head attention core (Vaswani et al. 2017, "
                 "arXiv 1706.03762)";
   let description = [{
@@ -160,19 +218,24 @@ def Model_AttentionOp
     the projections before and after are `model.linear` ops. F computes
     `softmax(q k^T / sqrt(width / heads)) v` per head, where position t sees
     positions up to t. I recomputes the scores from the log-sum-exp that F
-    saves.
+    saves. With `kv_heads` there are fewer heads of keys and values than of
+    queries, each shared by neighbouring heads (Ainslie et al. 2023, arXiv
+    2305.13245).
 
     Example:
     ```mlir
     %a = model.attention "attn" %qkv heads 4
         : tensor<64x384xf32> -> tensor<64x128xf32>
+    %b = model.attention "grouped" %x heads 4 kv_heads 2
+        : tensor<64x256xf32> -> tensor<64x128xf32>
     ```
   }];
   let arguments = (ins StrAttr:$layer, Model_Tensor:$qkv, I64Attr:$heads,
+                       OptionalAttr<I64Attr>:$kv_heads,
                        OptionalAttr<Model_CostArray>:$cost);
   let results = (outs Model_FloatTensor:$output);
   let assemblyFormat = [{
-    $layer $qkv `heads` $heads attr-dict `:` type($qkv) `->` type($output)
+    $layer $qkv `heads` $heads (`kv_heads` $kv_heads^)? attr-dict `:` type($qkv) `->` type($output)
     (custom<Costs>($cost)^)?
   }];
 }
@@ -194,6 +257,39 @@ def Model_GeluOp : Model_ElementwiseOp<"gelu", "Gelu"> {
     F: `y = x Phi(x)`; I needs x. No parameters, so no W.
 
     Example: `%act = model.gelu "act" %x : tensor<64x512xf32>`
+  }];
+}
+
+def Model_GeluTanhOp : Model_ElementwiseOp<"gelu_tanh", "GeluTanh"> {
+  let summary = "Gaussian error linear unit, tanh form (Hendrycks and Gimpel "
+                "2016, arXiv 1606.08415)";
+  let description = [{
+    F: `y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2`; I needs x. No
+    parameters, so no W.
+
+    Example: `%act = model.gelu_tanh "act" %x : tensor<64x512xf32>`
+  }];
+}
+
+def Model_GluOp
+    : Model_LayerOp<"glu", "Glu", "",
+                    "layer.gate = ::takt::GateKind(getGate());"> {
+  let summary = "Gated linear unit (Shazeer 2020, arXiv 2002.05202)";
+  let description = [{
+    F: the first half of the last dimension, passed through `silu`, `gelu` or
+    `gelu_tanh`, times the second half; I needs both. No parameters, so no W.
+
+    Example:
+    ```mlir
+    %g = model.glu "gate" %x silu : tensor<64x1024xf32> -> tensor<64x512xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$layer, Model_Tensor:$x, Model_GateAttr:$gate,
+                       OptionalAttr<Model_CostArray>:$cost);
+  let results = (outs Model_FloatTensor:$output);
+  let assemblyFormat = [{
+    $layer $x $gate attr-dict `:` type($x) `->` type($output)
+    (custom<Costs>($cost)^)?
   }];
 }
 

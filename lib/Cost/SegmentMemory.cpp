@@ -56,6 +56,8 @@ Bytes SegmentMemory::statisticsBytes(const Layer &layer,
   switch (layer.kind) {
   case LayerKind::LayerNorm:
     return 2 * shareBytes(rows * 4, samples);
+  case LayerKind::RmsNorm:
+    return shareBytes(rows * 4, samples);
   case LayerKind::Attention:
     return shareBytes(layer.heads * rows * 4, samples);
   case LayerKind::CrossEntropy:
@@ -76,6 +78,7 @@ void SegmentMemory::savedValues(const Layer &layer,
       values.push_back(input);
     break;
   case LayerKind::LayerNorm:
+  case LayerKind::RmsNorm:
     if (trains(layer) || needsGrad[input])
       values.push_back(input);
     break;
@@ -86,6 +89,8 @@ void SegmentMemory::savedValues(const Layer &layer,
     values.push_back(layer.output);
     break;
   case LayerKind::Gelu:
+  case LayerKind::GeluTanh:
+  case LayerKind::Glu:
     values.push_back(input);
     break;
   case LayerKind::CrossEntropy:
@@ -94,6 +99,7 @@ void SegmentMemory::savedValues(const Layer &layer,
     values.insert(values.end(), layer.inputs.begin(), layer.inputs.end());
     break;
   case LayerKind::PositionalEmbedding:
+  case LayerKind::Rotary:
   case LayerKind::Add:
     break;
   }

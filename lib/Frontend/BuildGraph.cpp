@@ -75,6 +75,10 @@ private:
     layer.name = at(from.name, iteration);
     layer.hasBias = from.hasBias;
     layer.heads = from.heads;
+    layer.kvHeads = from.kvHeads;
+    layer.headDim = from.headDim;
+    layer.theta = from.theta;
+    layer.gate = from.gate;
     layer.epsilon = from.epsilon;
     layer.profiled = from.profiled;
     for (const std::string &input : from.inputs)

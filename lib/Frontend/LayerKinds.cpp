@@ -126,9 +126,10 @@ void LayerReader::readTie(const YamlNode &node, LayerSpec &layer,
     return;
   std::string full = lookUp(*name, scope);
   if (full == layer.name) {
-    reader.error(node, fmt::format("'tied' names the layer '{}' itself; name an "
-                                   "earlier one",
-                                   *name));
+    reader.error(node,
+                 fmt::format("'tied' names the layer '{}' itself; name an "
+                             "earlier one",
+                             *name));
     return;
   }
   auto owner = weights.find(full);
@@ -208,59 +209,15 @@ void LayerReader::readLayerNorm(Section &section, LayerSpec &layer,
   addParam(layer, "bias", width, {rt::InitKind::Zeros, 0}, trainable);
 }
 
-void LayerReader::readAttention(Section &section, LayerSpec &layer,
-                                Scope &scope) {
-  std::string name = layer.name, input = layer.inputs[0];
-  int64_t heads = 0;
-  bool fine =
-      section.require("heads") && section.integer("heads", heads, 1, kMaxDim);
+void LayerReader::readRmsNorm(Section &section, LayerSpec &layer,
+                              const Scope &scope) {
+  section.real("epsilon", layer.epsilon, {0, 1, true});
+  Init init = readInit(section, {rt::InitKind::Ones, 0});
   const Value *x = knownValue(layer.inputs, 0);
-  int64_t width = 0;
-  if (x && x->type.shape.size() != 2) {
-    reader.error(section.loc(),
-                 fmt::format("attention '{}' needs an input of shape "
-                             "[positions, width], not {}",
-                             name, shapeText(x->type.shape)));
-    x = nullptr;
-  }
-  if (x) {
-    width = x->type.shape[1];
-    if (fine && width % heads != 0) {
-      reader.error(*section.find("heads"),
-                   fmt::format("{} heads do not divide the width {} of "
-                               "attention '{}'",
-                               heads, width, name));
-      fine = false;
-    }
-  }
-  if (!fine || !x)
-    input = kUnknownValue;
-  Init init = readInit(section, {rt::InitKind::Normal, 0.02});
-  bool trainable = readTrainable(section, scope);
-
-  auto linear = [&](const std::string &suffix, std::string from, int64_t out) {
-    LayerSpec part;
-    part.kind = LayerKind::Linear;
-    part.name = name + "." + suffix;
-    part.loc = layer.loc;
-    part.inputs = {std::move(from)};
-    part.hasBias = true;
-    registerName(part.name, "linear", part.loc);
-    addParam(part, "weight", {out, width}, init, trainable);
-    addParam(part, "bias", {out}, {rt::InitKind::Zeros, 0}, trainable);
-    finish(std::move(part), scope, section.loc());
-    values[scope.previous].used = true;
-  };
-  linear("qkv", input, 3 * width);
-  layer.name = name + ".core";
-  layer.heads = heads;
-  layer.inputs = {name + ".qkv"};
-  registerName(layer.name, "attention", layer.loc);
-  finish(std::move(layer), scope, section.loc());
-  values[scope.previous].used = true;
-  linear("proj", name + ".core", width);
-  values[scope.previous].used = false;
-  aliases[name] = scope.previous;
+  std::vector<int64_t> width;
+  if (x && !x->type.shape.empty())
+    width = {x->type.shape.back()};
+  addParam(layer, "weight", width, init, readTrainable(section, scope));
 }
 
 void LayerReader::readAdd(Section &section, LayerSpec &layer,
@@ -346,7 +303,9 @@ void LayerReader::readPlain(LayerKind kind, Section &section,
   layer.loc = section.loc();
   bool isFirst = scope.previous.empty() && !section.find("input");
   if (kind != LayerKind::Add && !(kind == LayerKind::Profiled && isFirst))
-    layer.inputs = {inputOf(section, layerKindName(kind), scope)};
+    layer.inputs = {inputOf(
+        section, kind == LayerKind::Glu ? "gated_mlp" : layerKindName(kind),
+        scope)};
   SourceLoc at = section.loc();
   switch (kind) {
   case LayerKind::Embedding:
@@ -361,10 +320,18 @@ void LayerReader::readPlain(LayerKind kind, Section &section,
   case LayerKind::LayerNorm:
     readLayerNorm(section, layer, scope);
     break;
+  case LayerKind::RmsNorm:
+    readRmsNorm(section, layer, scope);
+    break;
   case LayerKind::Attention:
     readAttention(section, layer, scope);
     return;
+  case LayerKind::Glu:
+    readGatedMlp(section, layer, scope);
+    return;
+  case LayerKind::Rotary: // part of attention
   case LayerKind::Gelu:
+  case LayerKind::GeluTanh:
   case LayerKind::Relu:
     break;
   case LayerKind::Add:

@@ -36,6 +36,15 @@ std::optional<int64_t> takt::countElements(const std::vector<int64_t> &shape) {
   return count;
 }
 
+/// The kind of a layer by its word in a file; composite ones by their core's.
+static std::optional<LayerKind> kindNamed(const std::string &word) {
+  const std::string core = word == "gated_mlp" ? "glu" : word;
+  for (int i = 0; i <= int(LayerKind::Profiled); ++i)
+    if (layerKindName(LayerKind(i)) == core)
+      return LayerKind(i);
+  return std::nullopt;
+}
+
 LayerReader::LayerReader(Reader &reader, ModelSpec &spec)
     : reader(reader), spec(spec) {
   values[kUnknownValue].known = false;
@@ -132,7 +141,7 @@ void LayerReader::readItem(const YamlNode &item, Scope &scope) {
   else if (kind == "residual")
     readResidual(section, name, isNamed, scope);
   else
-    readPlain(static_cast<LayerKind>(index), section, name, scope);
+    readPlain(*kindNamed(kind), section, name, scope);
 }
 
 void LayerReader::readRepeat(Section &section, const std::string &name,
@@ -255,6 +264,10 @@ void LayerReader::finish(LayerSpec layer, Scope &scope, SourceLoc at) {
   probe.kind = layer.kind;
   probe.hasBias = layer.hasBias;
   probe.heads = layer.heads;
+  probe.kvHeads = layer.kvHeads;
+  probe.headDim = layer.headDim;
+  probe.theta = layer.theta;
+  probe.gate = layer.gate;
   probe.epsilon = layer.epsilon;
   probe.profiled = layer.profiled;
   probe.inputs.resize(layer.inputs.size());

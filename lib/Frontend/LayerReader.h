@@ -86,6 +86,16 @@ private:
   std::string inputOf(Section &section, const std::string &kind,
                       const Scope &scope);
 
+  // CompositeLayers.cpp: layers that stand for several.
+  struct Part; ///< what their linears have in common
+  void readAttention(Section &section, LayerSpec &layer, Scope &scope);
+  void readGatedMlp(Section &section, LayerSpec &layer, Scope &scope);
+  /// NAME.SUFFIX, reading the scope's previous value.
+  void addLinear(const Part &part, const std::string &suffix, int64_t in,
+                 int64_t out, bool hasBias);
+  /// A core with the name NAME.SUFFIX, reading the scope's previous value.
+  void addCore(const Part &part, const std::string &suffix, LayerSpec layer);
+
   // LayerKinds.cpp: single layers.
   void readEmbedding(Section &section, LayerSpec &layer, const Scope &scope);
   void readPositional(Section &section, LayerSpec &layer, const Scope &scope);
@@ -93,7 +103,7 @@ private:
   void readTie(const YamlNode &node, LayerSpec &layer,
                const std::vector<int64_t> &shape, const Scope &scope);
   void readLayerNorm(Section &section, LayerSpec &layer, const Scope &scope);
-  void readAttention(Section &section, LayerSpec &layer, Scope &scope);
+  void readRmsNorm(Section &section, LayerSpec &layer, const Scope &scope);
   void readAdd(Section &section, LayerSpec &layer, const Scope &scope);
   void readLoss(Section &section, LayerSpec &layer, const Scope &scope);
   void readProfiled(Section &section, LayerSpec &layer, const Scope &scope);

@@ -15,6 +15,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 using namespace takt;
 
 const char *takt::layerKindName(LayerKind kind) {
@@ -27,10 +31,18 @@ const char *takt::layerKindName(LayerKind kind) {
     return "linear";
   case LayerKind::LayerNorm:
     return "layer_norm";
+  case LayerKind::RmsNorm:
+    return "rms_norm";
   case LayerKind::Attention:
     return "attention";
+  case LayerKind::Rotary:
+    return "rotary";
   case LayerKind::Gelu:
     return "gelu";
+  case LayerKind::GeluTanh:
+    return "gelu_tanh";
+  case LayerKind::Glu:
+    return "glu";
   case LayerKind::Relu:
     return "relu";
   case LayerKind::Add:
@@ -41,6 +53,18 @@ const char *takt::layerKindName(LayerKind kind) {
     return "mean_squared_error";
   case LayerKind::Profiled:
     return "profiled";
+  }
+  return "unknown";
+}
+
+const char *takt::gateKindName(GateKind kind) {
+  switch (kind) {
+  case GateKind::Silu:
+    return "silu";
+  case GateKind::Gelu:
+    return "gelu";
+  case GateKind::GeluTanh:
+    return "gelu_tanh";
   }
   return "unknown";
 }
@@ -60,6 +84,8 @@ std::string text(const std::vector<int64_t> &shape) {
 
 InferredType fail(std::string message) { return {{}, std::move(message)}; }
 
+constexpr int64_t kMostHeads = std::numeric_limits<int32_t>::max();
+
 /// What a layer asks of its surroundings before shapes are compared.
 struct Arity {
   size_t inputs, params;
@@ -69,14 +95,18 @@ Arity arityOf(const Layer &layer) {
   switch (layer.kind) {
   case LayerKind::Embedding:
   case LayerKind::PositionalEmbedding:
+  case LayerKind::RmsNorm:
     return {1, 1};
   case LayerKind::Linear:
     return {1, layer.hasBias ? 2u : 1u};
   case LayerKind::LayerNorm:
     return {1, 2};
   case LayerKind::Attention:
+  case LayerKind::Rotary:
   case LayerKind::Gelu:
+  case LayerKind::GeluTanh:
   case LayerKind::Relu:
+  case LayerKind::Glu:
     return {1, 0};
   case LayerKind::Add:
   case LayerKind::CrossEntropy:
@@ -130,15 +160,61 @@ InferredType inferLinear(const Layer &layer, const TensorType &x,
   return {out, {}};
 }
 
+InferredType inferGroupedAttention(const Layer &layer, const TensorType &qkv) {
+  if (layer.heads < 1 || layer.kvHeads < 1 || layer.heads % layer.kvHeads != 0)
+    return fail(
+        fmt::format("{} heads of keys and values do not divide {} heads",
+                    layer.kvHeads, layer.heads));
+  if (layer.kvHeads > kMostHeads || layer.heads > kMostHeads)
+    return fail(
+        fmt::format("{} heads are more than {}", layer.heads, kMostHeads));
+  int64_t parts = layer.heads + 2 * layer.kvHeads;
+  if (qkv.shape.size() != 2 || qkv.shape[1] % parts != 0)
+    return fail(
+        fmt::format("attention needs {} heads of queries and {} each of "
+                    "keys and values side by side, got {}",
+                    layer.heads, layer.kvHeads, text(qkv.shape)));
+  return {{{qkv.shape[0], qkv.shape[1] / parts * layer.heads}, DType::Float32},
+          {}};
+}
+
+InferredType inferRotary(const Layer &layer, const TensorType &x) {
+  if (x.shape.size() != 2)
+    return fail(fmt::format("rotary needs shape [positions, columns], got {}",
+                            text(x.shape)));
+  if (layer.headDim < 2 || layer.headDim % 2 != 0)
+    return fail(fmt::format("rotary turns pairs of elements; a head of {} has "
+                            "an odd one",
+                            layer.headDim));
+  if (layer.heads < 1 || layer.heads > x.shape[1] / layer.headDim)
+    return fail(fmt::format("{} heads of {} elements do not lie in rows of {}",
+                            layer.heads, layer.headDim, x.shape[1]));
+  if (!std::isfinite(layer.theta) || layer.theta <= 0)
+    return fail(
+        fmt::format("rotary needs a theta above 0, got {}", layer.theta));
+  return {x, {}};
+}
+
+InferredType inferGlu(const TensorType &x) {
+  if (x.shape.empty() || x.shape.back() % 2 != 0)
+    return fail(fmt::format(
+        "glu needs two halves in the last dimension, got {}", text(x.shape)));
+  TensorType out = x;
+  out.shape.back() /= 2;
+  return {out, {}};
+}
+
 InferredType inferAttention(const Layer &layer, const TensorType &qkv) {
+  if (layer.kvHeads != 0)
+    return inferGroupedAttention(layer, qkv);
   if (qkv.shape.size() != 2 || qkv.shape[1] % 3 != 0)
     return fail(fmt::format("attention needs queries, keys and values of shape "
                             "[positions, 3 width], got {}",
                             text(qkv.shape)));
   int64_t width = qkv.shape[1] / 3;
   if (layer.heads < 1 || width % layer.heads != 0)
-    return fail(fmt::format("{} heads do not divide the width {}", layer.heads,
-                            width));
+    return fail(
+        fmt::format("{} heads do not divide the width {}", layer.heads, width));
   return {{{qkv.shape[0], width}, DType::Float32}, {}};
 }
 
@@ -184,8 +260,8 @@ InferredType takt::inferOutput(const Layer &layer,
       return fail(fmt::format("parameter {} does not exist", index));
     own.push_back(&params[index]);
   }
-  bool takesIds = layer.kind == LayerKind::Embedding ||
-                  layer.kind == LayerKind::Profiled;
+  bool takesIds =
+      layer.kind == LayerKind::Embedding || layer.kind == LayerKind::Profiled;
   if (!inputs.empty() && !takesIds && inputs[0].dtype != DType::Float32)
     return fail(fmt::format("{} needs a float32 input, got int32",
                             layerKindName(layer.kind)));
@@ -211,9 +287,19 @@ InferredType takt::inferOutput(const Layer &layer,
       bad = mismatch("bias", own[1]->shape, width);
     return {inputs[0], bad};
   }
+  case LayerKind::RmsNorm:
+    if (inputs[0].shape.empty())
+      return fail("rms_norm needs at least one dimension");
+    return {inputs[0],
+            mismatch("weight", own[0]->shape, {inputs[0].shape.back()})};
   case LayerKind::Attention:
     return inferAttention(layer, inputs[0]);
+  case LayerKind::Rotary:
+    return inferRotary(layer, inputs[0]);
+  case LayerKind::Glu:
+    return inferGlu(inputs[0]);
   case LayerKind::Gelu:
+  case LayerKind::GeluTanh:
   case LayerKind::Relu:
     return {inputs[0], {}};
   case LayerKind::Add:

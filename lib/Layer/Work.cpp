@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Counts for the roofline (Williams, Waterman, Patterson 2009): multiply-adds are
-// two operations; every tensor is read or written once a kernel. A causal
+// Counts for the roofline (Williams, Waterman, Patterson 2009): multiply-adds
+// are two operations; every tensor is read or written once a kernel. A causal
 // attention does half of the full score matrix.
 //
 //===----------------------------------------------------------------------===//
@@ -56,6 +56,13 @@ LayerWork attentionWork(const Graph &graph, const Layer &layer,
   return work;
 }
 
+double rotatedElements(const Graph &graph, const Layer &layer,
+                       int64_t samples) {
+  const auto &shape = graph.values[layer.output].type.shape;
+  return double(shape[0]) * double(layer.heads) * double(layer.headDim) *
+         double(samples);
+}
+
 } // namespace
 
 LayerWork takt::layerWork(const Graph &graph, const Layer &layer,
@@ -79,10 +86,26 @@ LayerWork takt::layerWork(const Graph &graph, const Layer &layer,
     work.inputGrad = {11 * s.y, kElement * 3 * s.y, 1};
     work.weightGrad = {4 * s.y, kElement * 2 * s.y, 1};
     break;
+  case LayerKind::RmsNorm:
+    work.forward = {4 * s.y, kElement * 2 * s.y, 1};
+    work.inputGrad = {8 * s.y, kElement * 3 * s.y, 1};
+    work.weightGrad = {3 * s.y, kElement * 2 * s.y, 1};
+    break;
   case LayerKind::Attention:
     work = attentionWork(graph, layer, s);
     break;
+  case LayerKind::Rotary:
+    // Two products and a sum for each element that turns.
+    work.forward = {3 * rotatedElements(graph, layer, samples),
+                    kElement * 2 * s.y, 1};
+    work.inputGrad = work.forward;
+    break;
+  case LayerKind::Glu:
+    work.forward = {9 * s.y, kElement * (s.x + s.y), 1};
+    work.inputGrad = {16 * s.y, kElement * (2 * s.x + s.y), 1};
+    break;
   case LayerKind::Gelu:
+  case LayerKind::GeluTanh:
     work.forward = {10 * s.y, kElement * 2 * s.y, 1};
     work.inputGrad = {15 * s.y, kElement * 3 * s.y, 1};
     break;

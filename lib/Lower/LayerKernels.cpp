@@ -79,6 +79,26 @@ double LayerEmitter::lossScale(const Layer &layer) const {
   return 1.0 / (double(problem.training.globalBatch) * double(perSample));
 }
 
+/// Heads of keys and values are a dim only where they are fewer.
+std::vector<int64_t> LayerEmitter::attentionDims(const Layer &layer,
+                                                 const TensorType &out) const {
+  std::vector<int64_t> dims{stage.samples, out.shape[0], layer.heads,
+                            out.shape[1] / layer.heads};
+  if (layer.kvHeads != 0 && layer.kvHeads != layer.heads)
+    dims.push_back(layer.kvHeads);
+  return dims;
+}
+
+std::vector<int64_t> LayerEmitter::rotaryDims(const Layer &layer,
+                                              const TensorType &x) const {
+  return {stage.samples, x.shape[0], layer.heads, layer.headDim, x.shape[1]};
+}
+
+std::vector<int64_t> LayerEmitter::gluDims(const Layer &layer) const {
+  return {rows(layer.output), typeOf(layer.output).shape.back(),
+          int64_t(layer.gate) + 1};
+}
+
 void LayerEmitter::forward(int32_t index) {
   const Layer &layer = graph.layers[index];
   int32_t y = -1;
@@ -133,19 +153,37 @@ void LayerEmitter::forward(int32_t index) {
          {r, shapeOf(0)[0]}, {layer.epsilon});
     break;
   }
+  case LayerKind::RmsNorm: {
+    int64_t r = rows(layer.inputs[0]);
+    int32_t rstd = newTensor(layer.name + ".rstd", r * 4);
+    statistics[index] = {rstd};
+    emit(KernelKind::RmsNormForward,
+         {in(0), weight(index, 0), out, plain(rstd)}, {r, shapeOf(0)[0]},
+         {layer.epsilon});
+    break;
+  }
+  case LayerKind::Rotary:
+    emit(KernelKind::RotaryForward, {in(0), out},
+         rotaryDims(layer, typeOf(layer.output)), {layer.theta});
+    break;
   case LayerKind::Attention: {
     const auto &shape = typeOf(layer.output).shape;
     int32_t lse = newTensor(layer.name + ".lse",
                             stage.samples * layer.heads * shape[0] * 4);
     statistics[index] = {lse};
     emit(KernelKind::AttentionForward,
-         {in(0), out, plain(lse),
-          plain(scratch(layer, shape[0] * shape[0]))},
-         {stage.samples, shape[0], layer.heads, shape[1] / layer.heads});
+         {in(0), out, plain(lse), plain(scratch(layer, shape[0] * shape[0]))},
+         attentionDims(layer, typeOf(layer.output)));
     break;
   }
   case LayerKind::Gelu:
     emit(KernelKind::GeluForward, {in(0), out}, {n});
+    break;
+  case LayerKind::GeluTanh:
+    emit(KernelKind::GeluTanhForward, {in(0), out}, {n});
+    break;
+  case LayerKind::Glu:
+    emit(KernelKind::GluForward, {in(0), out}, gluDims(layer));
     break;
   case LayerKind::Relu:
     emit(KernelKind::ReluForward, {in(0), out}, {n});
@@ -176,10 +214,9 @@ void LayerEmitter::forward(int32_t index) {
   }
 }
 
-std::vector<int32_t>
-LayerEmitter::inputGrad(int32_t index, int32_t dy,
-                        const std::vector<bool> &needs,
-                        std::vector<AbstractKernel> &out) {
+std::vector<int32_t> LayerEmitter::inputGrad(int32_t index, int32_t dy,
+                                             const std::vector<bool> &needs,
+                                             std::vector<AbstractKernel> &out) {
   const Layer &layer = graph.layers[index];
   std::vector<int32_t> result(layer.inputs.size(), -1);
   if (layer.inputs.empty() || !needs[0]) {
@@ -213,8 +250,7 @@ LayerEmitter::inputGrad(int32_t index, int32_t dy,
   switch (layer.kind) {
   case LayerKind::Linear: {
     const auto &shape = graph.params[layer.params[0]].shape;
-    emit(KernelKind::LinearInputGrad,
-         {plain(dy), weight(index, 0), plain(dx)},
+    emit(KernelKind::LinearInputGrad, {plain(dy), weight(index, 0), plain(dx)},
          {rows(x), shape[1], shape[0]});
     break;
   }
@@ -226,17 +262,33 @@ LayerEmitter::inputGrad(int32_t index, int32_t dy,
          {rows(x), typeOf(x).shape.back()});
     break;
   }
+  case LayerKind::RmsNorm:
+    emit(KernelKind::RmsNormInputGrad,
+         {tensor(x), weight(index, 0), plain(statistics[index][0]), plain(dy),
+          plain(dx)},
+         {rows(x), typeOf(x).shape.back()});
+    break;
+  case LayerKind::Rotary:
+    emit(KernelKind::RotaryInputGrad, {plain(dy), plain(dx)},
+         rotaryDims(layer, typeOf(x)), {layer.theta});
+    break;
   case LayerKind::Attention: {
     const auto &shape = typeOf(layer.output).shape;
     emit(KernelKind::AttentionInputGrad,
          {tensor(x), tensor(layer.output), plain(statistics[index][0]),
-          plain(dy), plain(dx),
-          plain(scratch(layer, 2 * shape[0] * shape[0]))},
-         {stage.samples, shape[0], layer.heads, shape[1] / layer.heads});
+          plain(dy), plain(dx), plain(scratch(layer, 2 * shape[0] * shape[0]))},
+         attentionDims(layer, typeOf(layer.output)));
     break;
   }
   case LayerKind::Gelu:
     emit(KernelKind::GeluInputGrad, {tensor(x), plain(dy), plain(dx)}, {n});
+    break;
+  case LayerKind::GeluTanh:
+    emit(KernelKind::GeluTanhInputGrad, {tensor(x), plain(dy), plain(dx)}, {n});
+    break;
+  case LayerKind::Glu:
+    emit(KernelKind::GluInputGrad, {tensor(x), plain(dy), plain(dx)},
+         gluDims(layer));
     break;
   case LayerKind::Relu:
     emit(KernelKind::ReluInputGrad,
@@ -320,6 +372,12 @@ void LayerEmitter::weightGrad(int32_t index, int32_t dy,
          {rows(layer.inputs[0]), shape[0]});
     break;
   }
+  case LayerKind::RmsNorm:
+    emit(KernelKind::RmsNormWeightGrad,
+         {tensor(layer.inputs[0]), plain(statistics[index][0]), plain(dy),
+          grad(index, 0)},
+         {rows(layer.inputs[0]), shape[0]});
+    break;
   default:
     break; // no parameters
   }

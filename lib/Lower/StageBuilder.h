@@ -109,8 +109,16 @@ private:
   }
   int64_t rows(int32_t value) const;
   double lossScale(const Layer &layer) const;
+  // Dims of kernels, the same forward and backward.
+  std::vector<int64_t> attentionDims(const Layer &layer,
+                                     const TensorType &out) const;
+  std::vector<int64_t> rotaryDims(const Layer &layer,
+                                  const TensorType &x) const;
+  std::vector<int64_t> gluDims(const Layer &layer) const;
   AbstractKernel start(rt::KernelKind kind, rt::Phase phase, int32_t layer);
-  Operand tensor(int32_t value) const { return {Operand::Tensor, tensorOf.at(value), 0}; }
+  Operand tensor(int32_t value) const {
+    return {Operand::Tensor, tensorOf.at(value), 0};
+  }
   static Operand plain(int32_t tensor) { return {Operand::Tensor, tensor, 0}; }
   Operand weight(int32_t layer, int32_t which) const;
   Operand grad(int32_t layer, int32_t which) const;
@@ -122,7 +130,8 @@ private:
   const Graph &graph;
   Stage &stage;
   std::map<int32_t, int32_t> &tensorOf; ///< value -> forward tensor
-  std::map<int32_t, std::vector<int32_t>> statistics; ///< layer -> mean, rstd, lse
+  std::map<int32_t, std::vector<int32_t>>
+      statistics; ///< layer -> mean, rstd, lse
 };
 
 } // namespace takt

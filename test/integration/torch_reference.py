@@ -118,29 +118,66 @@ class Model:
             return F.linear(x, p[owner + ".weight"], p.get(name + ".bias"))
         if kind == "layer_norm":
             w = p[name + ".weight"]
-            return F.layer_norm(x, w.shape, w, p[name + ".bias"], 1e-5)
+            return F.layer_norm(x, w.shape, w, p[name + ".bias"],
+                                float(body.get("epsilon", 1e-5)))
+        if kind == "rms_norm":
+            root = (x * x).mean(-1, keepdim=True) + float(
+                body.get("epsilon", 1e-5))
+            return p[name + ".weight"] * x * torch.rsqrt(root)
+        if kind == "gated_mlp":
+            return self.gated_mlp(name, body, x)
+        if kind == "gelu_tanh":
+            return F.gelu(x, approximate="tanh")
         if kind == "gelu":
             return F.gelu(x)
         if kind == "relu":
             return F.relu(x)
         if kind == "attention":
-            return self.attention(name, int(body["heads"]), x)
+            return self.attention(name, body, x)
         if kind == "cross_entropy":
             target = inputs[body["target"]]
             return F.cross_entropy(x.reshape(-1, x.shape[-1]), target.reshape(-1))
         raise SystemExit(f"the reference does not know the layer '{kind}'")
 
-    def attention(self, name, heads, x):
+    def gated_mlp(self, name, body, x):
+        p = self.params
+        gate, up = F.linear(x, p[name + ".in.weight"],
+                            p.get(name + ".in.bias")).chunk(2, dim=-1)
+        kind = body.get("activation", "silu")
+        gate = (F.silu(gate) if kind == "silu" else F.gelu(gate)
+                if kind == "gelu" else F.gelu(gate, approximate="tanh"))
+        return F.linear(gate * up, p[name + ".out.weight"],
+                        p.get(name + ".out.bias"))
+
+    def attention(self, name, body, x):
         p = self.params
         batch, length, width = x.shape
-        qkv = F.linear(x, p[name + ".qkv.weight"], p[name + ".qkv.bias"])
-        q, k, v = (t.reshape(batch, length, heads, -1).transpose(1, 2)
-                   for t in qkv.chunk(3, dim=-1))
-        scores = q @ k.transpose(-1, -2) / math.sqrt(width // heads)
+        heads = int(body["heads"])
+        shared = int(body.get("kv_heads", heads))
+        size = int(body.get("head_dim", width // heads))
+        qkv = F.linear(x, p[name + ".qkv.weight"], p.get(name + ".qkv.bias"))
+        q, k, v = (t.reshape(batch, length, -1, size).transpose(1, 2)
+                   for t in qkv.split([heads * size, shared * size,
+                                       shared * size], dim=-1))
+        if "rope_theta" in body:
+            q, k = (rotate(t, float(body["rope_theta"])) for t in (q, k))
+        k, v = (t.repeat_interleave(heads // shared, dim=1) for t in (k, v))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(size)
         mask = torch.triu(torch.ones(length, length, dtype=torch.bool), 1)
         out = scores.masked_fill(mask, -math.inf).softmax(-1) @ v
-        out = out.transpose(1, 2).reshape(batch, length, width)
-        return F.linear(out, p[name + ".proj.weight"], p[name + ".proj.bias"])
+        out = out.transpose(1, 2).reshape(batch, length, heads * size)
+        return F.linear(out, p[name + ".proj.weight"],
+                        p.get(name + ".proj.bias"))
+
+
+def rotate(x, theta):
+    """Complex rotation: element j is the real part, j + size / 2 the other."""
+    length, size = x.shape[-2:]
+    rates = theta ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    angles = torch.outer(torch.arange(length, dtype=torch.float64), rates)
+    turned = torch.complex(*x.double().chunk(2, dim=-1)) * torch.polar(
+        torch.ones_like(angles), angles)
+    return torch.cat([turned.real, turned.imag], dim=-1).to(x.dtype)
 
 
 def text_batch(text, seed, step, batch, length):
@@ -177,7 +214,7 @@ def main():
     grads = read_safetensors(args.gradients)
     worst, failed = 0.0, False
     for step, other in enumerate(theirs):
-        inputs = text_batch(text, int(training["seed"]), step,
+        inputs = text_batch(text, int(training.get("seed", 0)), step,
                             int(training["global_batch"]), length)
         loss = model.run(inputs)
         optimizer.zero_grad()

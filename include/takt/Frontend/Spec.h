@@ -38,9 +38,11 @@ struct ParamSpec {
 };
 
 /// A layer after expansion of the composite YAML layers: `attention` becomes
-/// linear (".qkv"), attention, linear (".proj"); `residual` becomes its body
-/// and an add. Value references are by name: a model input, or the `name` of an
-/// earlier layer in the same or an enclosing scope.
+/// linear (".qkv"), rotary (".rotary") if it has one, attention (".core") and
+/// linear (".proj"); `gated_mlp` becomes linear (".in"), glu (".gate") and
+/// linear (".out"); `residual` becomes its body and an add. Value references
+/// are by name: a model input, or the `name` of an earlier layer in the same or
+/// an enclosing scope.
 struct LayerSpec {
   LayerKind kind = LayerKind::Linear;
   std::string name; ///< with `*` for the index inside a repeat
@@ -49,6 +51,10 @@ struct LayerSpec {
   std::vector<ParamSpec> params;
   bool hasBias = false;
   int64_t heads = 0;
+  int64_t kvHeads = 0; ///< these as in Layer
+  int64_t headDim = 0;
+  double theta = 1e4;
+  GateKind gate = GateKind::Silu;
   double epsilon = 1e-5;
   ProfiledCost profiled;
   SourceLoc loc;

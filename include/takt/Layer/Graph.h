@@ -1,4 +1,5 @@
-//===- Graph.h - the model as a flat list of layers --------------*- C++ -*-===//
+//===- Graph.h - the model as a flat list of layers --------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -6,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Plain structs for a model graph with all repeats unrolled. Cost, Partition
-// and Lower work on these; the `model` dialect is their textual form. Shapes are
-// those of ONE SAMPLE: the batch dimension belongs to the schedule.
+// and Lower work on these; the `model` dialect is their textual form. Shapes
+// are those of ONE SAMPLE: the batch dimension belongs to the schedule.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -30,14 +31,24 @@ enum class LayerKind : uint8_t {
   PositionalEmbedding, ///< [T, W] -> [T, W]; params: weight [T, W]
   Linear,    ///< [.., in] -> [.., out]; params: weight [out, in], bias [out]
   LayerNorm, ///< [.., W] -> same; params: gain [W], bias [W]
-  Attention, ///< qkv [T, 3W] -> [T, W]; causal; `heads` divides W
+  RmsNorm,   ///< [.., W] -> same; params: gain [W]
+  /// qkv [T, (heads + 2 kvHeads) D] -> [T, heads D]; causal
+  Attention,
+  Rotary, ///< [T, C] -> same; turns the first heads * headDim columns
   Gelu,
+  GeluTanh,
   Relu,
+  Glu,              ///< [.., 2W] -> [.., W]: activation(first half) second half
   Add,              ///< two inputs of one shape -> same
   CrossEntropy,     ///< logits [.., C], targets int32 [..] -> scalar (no shape)
   MeanSquaredError, ///< x, target of one shape -> scalar
   Profiled,         ///< known by costs only
 };
+
+/// What the first half of a gated linear unit passes through.
+enum class GateKind : uint8_t { Silu, Gelu, GeluTanh };
+/// "silu", "gelu", "gelu_tanh".
+const char *gateKindName(GateKind kind);
 
 /// "linear", "layer_norm", ...: the name in YAML, IR and plan.
 const char *layerKindName(LayerKind kind);
@@ -68,9 +79,14 @@ struct Layer {
   int32_t output = -1;         ///< value id
   std::vector<int32_t> params; ///< indices into Graph::params, in kind's order
   bool hasBias = false;        ///< Linear
-  int64_t heads = 0;           ///< Attention
-  double epsilon = 1e-5;       ///< LayerNorm
-  ProfiledCost profiled;       ///< Profiled
+  int64_t heads = 0;           ///< Attention; Rotary: those that turn
+  /// Attention: heads of keys and values, which divide `heads`; 0: as many.
+  int64_t kvHeads = 0;
+  int64_t headDim = 0;            ///< Rotary: even
+  double theta = 1e4;             ///< Rotary: base of the angles
+  GateKind gate = GateKind::Silu; ///< Glu
+  double epsilon = 1e-5;          ///< LayerNorm, RmsNorm
+  ProfiledCost profiled;          ///< Profiled
 };
 
 /// A value: a model input or a layer's output.
@@ -100,7 +116,8 @@ struct InferredType {
   TensorType type;
   std::string error; ///< empty when fine
 };
-InferredType inferOutput(const Layer &layer, const std::vector<TensorType> &inputs,
+InferredType inferOutput(const Layer &layer,
+                         const std::vector<TensorType> &inputs,
                          const std::vector<rt::Param> &params);
 
 /// Whether the gradient of a value is needed: some trainable parameter lies at

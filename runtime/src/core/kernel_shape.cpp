@@ -39,21 +39,31 @@ Arity arityOf(KernelKind kind) {
   case KernelKind::PositionForward:
   case KernelKind::PositionWeightGrad:
   case KernelKind::LinearInputGrad:
+  case KernelKind::GluForward:
+  case KernelKind::GluInputGrad:
     return {3, 0};
   case KernelKind::LinearForward:
   case KernelKind::LinearWeightGrad:
   case KernelKind::AttentionForward:
   case KernelKind::AttentionInputGrad:
     return {4, 0};
+  case KernelKind::RotaryForward:
+  case KernelKind::RotaryInputGrad:
+    return {5, 1};
   case KernelKind::LayerNormForward:
+  case KernelKind::RmsNormForward:
   case KernelKind::CrossEntropyForward:
   case KernelKind::CrossEntropyInputGrad:
     return {2, 1};
   case KernelKind::LayerNormInputGrad:
   case KernelKind::LayerNormWeightGrad:
+  case KernelKind::RmsNormInputGrad:
+  case KernelKind::RmsNormWeightGrad:
     return {2, 0};
   case KernelKind::GeluForward:
   case KernelKind::GeluInputGrad:
+  case KernelKind::GeluTanhForward:
+  case KernelKind::GeluTanhInputGrad:
   case KernelKind::ReluForward:
   case KernelKind::ReluInputGrad:
   case KernelKind::AddForward:
@@ -80,6 +90,11 @@ void requireCount(const Kernel &kernel, const char *what, size_t has,
   if (has != needs)
     throw Error(fmt::format("kernel '{}' takes {} {}, not {}",
                             nameOf(kernel.kind), needs, what, has));
+}
+
+bool isAttention(KernelKind kind) {
+  return kind == KernelKind::AttentionForward ||
+         kind == KernelKind::AttentionInputGrad;
 }
 
 bool hasBiasFlag(KernelKind kind) {
@@ -139,15 +154,54 @@ std::vector<Bytes> layerNormBytes(const Kernel &kernel) {
   return {x, stat, stat, x, gain, gain};
 }
 
+std::vector<Bytes> rmsNormBytes(const Kernel &kernel) {
+  int64_t rows = kernel.dims[0], width = kernel.dims[1];
+  Bytes x = tensor({rows, width}), gain = tensor({width});
+  Bytes stat = tensor({rows});
+  if (kernel.kind == KernelKind::RmsNormForward)
+    return {x, gain, x, stat};
+  if (kernel.kind == KernelKind::RmsNormInputGrad)
+    return {x, gain, stat, x, x};
+  return {x, stat, x, gain};
+}
+
 std::vector<Bytes> attentionBytes(const Kernel &kernel) {
   int64_t samples = kernel.dims[0], positions = kernel.dims[1];
   int64_t heads = kernel.dims[2], headDim = kernel.dims[3];
+  int64_t kvHeads = kernel.dims.size() > 4 ? kernel.dims[4] : heads;
+  if (heads % kvHeads != 0)
+    throw Error(
+        fmt::format("kernel '{}' has {} heads for {} of keys and values",
+                    nameOf(kernel.kind), heads, kvHeads));
   Bytes out = tensor({samples, positions, heads, headDim});
-  Bytes qkv = tensor({samples, positions, heads, headDim, 3});
+  Bytes qkv = tensor({samples, positions, heads + 2 * kvHeads, headDim});
   Bytes lse = tensor({samples, heads, positions});
   if (kernel.kind == KernelKind::AttentionForward)
     return {qkv, out, lse, tensor({positions, positions})};
   return {qkv, out, lse, out, qkv, tensor({2, positions, positions})};
+}
+
+std::vector<Bytes> rotaryBytes(const Kernel &kernel) {
+  const std::vector<int64_t> &d = kernel.dims;
+  if (d[3] % 2 != 0 || tensor({d[2], d[3]}) > tensor({d[4]}))
+    throw Error(fmt::format("kernel '{}' turns {} heads of {} elements in rows "
+                            "of {}",
+                            nameOf(kernel.kind), d[2], d[3], d[4]));
+  if (kernel.scalars[0] <= 0)
+    throw Error(fmt::format("kernel '{}' has a theta of {}",
+                            nameOf(kernel.kind), kernel.scalars[0]));
+  return std::vector<Bytes>(2, tensor({d[0], d[1], d[4]}));
+}
+
+std::vector<Bytes> gluBytes(const Kernel &kernel) {
+  int64_t rows = kernel.dims[0], width = kernel.dims[1];
+  if (kernel.dims[2] > 3)
+    throw Error(fmt::format("kernel '{}' has an unknown activation {}",
+                            nameOf(kernel.kind), kernel.dims[2]));
+  Bytes x = tensor({rows, width, 2}), y = tensor({rows, width});
+  if (kernel.kind == KernelKind::GluForward)
+    return {x, y};
+  return {x, y, x};
 }
 
 std::vector<Bytes> sizesOf(const Kernel &kernel) {
@@ -173,6 +227,16 @@ std::vector<Bytes> sizesOf(const Kernel &kernel) {
   case KernelKind::AttentionForward:
   case KernelKind::AttentionInputGrad:
     return attentionBytes(kernel);
+  case KernelKind::RmsNormForward:
+  case KernelKind::RmsNormInputGrad:
+  case KernelKind::RmsNormWeightGrad:
+    return rmsNormBytes(kernel);
+  case KernelKind::RotaryForward:
+  case KernelKind::RotaryInputGrad:
+    return rotaryBytes(kernel);
+  case KernelKind::GluForward:
+  case KernelKind::GluInputGrad:
+    return gluBytes(kernel);
   case KernelKind::CrossEntropyForward:
     return {tensor({d[0], d[1]}), tensor({d[0]}), tensor({d[0]}), kElement};
   case KernelKind::CrossEntropyInputGrad:
@@ -183,12 +247,14 @@ std::vector<Bytes> sizesOf(const Kernel &kernel) {
   case KernelKind::Zero:
     return {tensor({d[0]})};
   case KernelKind::GeluForward:
+  case KernelKind::GeluTanhForward:
   case KernelKind::ReluForward:
   case KernelKind::Accumulate:
   case KernelKind::Copy:
   case KernelKind::SgdUpdate:
     return std::vector<Bytes>(2, tensor({d[0]}));
   case KernelKind::GeluInputGrad:
+  case KernelKind::GeluTanhInputGrad:
   case KernelKind::ReluInputGrad:
   case KernelKind::AddForward:
   case KernelKind::MseInputGrad:
@@ -215,7 +281,8 @@ std::vector<Bytes> operandBytes(const Kernel &kernel) {
                               kernel.dims[0], kernel.operands.size()));
     return std::vector<Bytes>(kernel.operands.size(), 0);
   }
-  requireCount(kernel, "dims", kernel.dims.size(), arity.dims);
+  if (!isAttention(kernel.kind) || kernel.dims.size() != 5)
+    requireCount(kernel, "dims", kernel.dims.size(), arity.dims);
   requireCount(kernel, "scalars", kernel.scalars.size(), arity.scalars);
   checkNumbers(kernel);
   std::vector<Bytes> sizes = sizesOf(kernel);

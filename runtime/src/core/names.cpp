@@ -27,7 +27,7 @@ TAKT_NAMES(PoolKind, PoolKind::Workspace, "weights", "gradients",
            "optimizer_state", "batch", "saved", "input", "output",
            "output_grad", "input_grad", "loss", "workspace")
 
-TAKT_NAMES(KernelKind, KernelKind::Profiled, "embedding_forward",
+TAKT_NAMES(KernelKind, KernelKind::GluInputGrad, "embedding_forward",
            "embedding_weight_grad", "position_forward", "position_weight_grad",
            "linear_forward", "linear_input_grad", "linear_weight_grad",
            "layer_norm_forward", "layer_norm_input_grad",
@@ -36,7 +36,10 @@ TAKT_NAMES(KernelKind, KernelKind::Profiled, "embedding_forward",
            "relu_forward", "relu_input_grad", "add_forward", "accumulate",
            "copy", "cross_entropy_forward", "cross_entropy_input_grad",
            "mse_forward", "mse_input_grad", "sgd_update", "momentum_update",
-           "adamw_update", "zero", "profiled")
+           "adamw_update", "zero", "profiled", "rms_norm_forward",
+           "rms_norm_input_grad", "rms_norm_weight_grad", "rotary_forward",
+           "rotary_input_grad", "gelu_tanh_forward", "gelu_tanh_input_grad",
+           "glu_forward", "glu_input_grad")
 
 TAKT_NAMES(Phase, Phase::Update, "forward", "input_grad", "weight_grad",
            "backward", "update")

@@ -11,6 +11,9 @@
 // arithmetic is never done. The forward pass keeps the log-sum-exp of every row
 // and not the probabilities; the backward pass computes those again.
 //
+// Heads may share keys and values in groups (Ainslie et al. 2023, arXiv
+// 2305.13245): their gradients add up over the heads of a group, in order.
+//
 //===----------------------------------------------------------------------===//
 
 #include "blas.h"
@@ -24,6 +27,15 @@ namespace takt::rt::host {
 namespace {
 constexpr int64_t kBlock = 64;
 
+struct Shape {
+  int64_t samples, positions, heads, headDim, kvHeads;
+  explicit Shape(const std::vector<int64_t> &dims)
+      : samples(dims[0]), positions(dims[1]), heads(dims[2]), headDim(dims[3]),
+        kvHeads(dims.size() > 4 ? dims[4] : dims[2]) {}
+  int64_t width() const { return heads * headDim; }
+  int64_t stride() const { return (heads + 2 * kvHeads) * headDim; }
+};
+
 /// Where the parts of one (sample, head) lie; all have the same row stride.
 template <typename T>
 struct Head {
@@ -31,10 +43,11 @@ struct Head {
 };
 
 template <typename T>
-Head<T> headOf(T *qkv, int64_t sample, int64_t head, int64_t positions,
-               int64_t heads, int64_t headDim) {
-  T *row = qkv + sample * positions * 3 * heads * headDim + head * headDim;
-  return {row, row + heads * headDim, row + 2 * heads * headDim};
+Head<T> headOf(T *qkv, int64_t sample, int64_t head, const Shape &shape) {
+  T *row = qkv + sample * shape.positions * shape.stride();
+  T *k = row + shape.width() +
+         head / (shape.heads / shape.kvHeads) * shape.headDim;
+  return {row + head * shape.headDim, k, k + shape.kvHeads * shape.headDim};
 }
 
 /// Scores of rows [begin, end) over keys [0, end) to probabilities, zero beyond
@@ -84,9 +97,10 @@ TAKT_CLONES void scoreGrad(const T *p, T *dp, const T *out, const T *dout,
 
 template <typename T>
 void attentionForward(const KernelCall<T> &call) {
-  int64_t samples = call.dim(0), positions = call.dim(1);
-  int64_t heads = call.dim(2), headDim = call.dim(3);
-  int64_t width = heads * headDim, stride = 3 * width;
+  const Shape shape(call.kernel.dims);
+  int64_t samples = shape.samples, positions = shape.positions;
+  int64_t heads = shape.heads, headDim = shape.headDim;
+  int64_t width = shape.width(), stride = shape.stride();
   T *qkv = call.operand(0);
   T *out = call.operand(1);
   T *lse = call.operand(2);
@@ -94,7 +108,7 @@ void attentionForward(const KernelCall<T> &call) {
   T scale = T(1) / std::sqrt(T(headDim));
   for (int64_t s = 0; s < samples; ++s)
     for (int64_t h = 0; h < heads; ++h, lse += positions) {
-      Head<T> in = headOf(qkv, s, h, positions, heads, headDim);
+      Head<T> in = headOf(qkv, s, h, shape);
       T *o = out + s * positions * width + h * headDim;
       for (int64_t begin = 0; begin < positions; begin += kBlock) {
         int64_t end = std::min(begin + kBlock, positions);
@@ -110,9 +124,10 @@ TAKT_INSTANTIATE(attentionForward)
 
 template <typename T>
 void attentionInputGrad(const KernelCall<T> &call) {
-  int64_t samples = call.dim(0), positions = call.dim(1);
-  int64_t heads = call.dim(2), headDim = call.dim(3);
-  int64_t width = heads * headDim, stride = 3 * width;
+  const Shape shape(call.kernel.dims);
+  int64_t samples = shape.samples, positions = shape.positions;
+  int64_t heads = shape.heads, headDim = shape.headDim;
+  int64_t width = shape.width(), stride = shape.stride();
   T *qkv = call.operand(0);
   const T *out = call.operand(1);
   const T *lse = call.operand(2);
@@ -125,8 +140,8 @@ void attentionInputGrad(const KernelCall<T> &call) {
   std::fill(dqkv, dqkv + samples * positions * stride, T(0));
   for (int64_t s = 0; s < samples; ++s)
     for (int64_t h = 0; h < heads; ++h, lse += positions) {
-      Head<T> in = headOf(qkv, s, h, positions, heads, headDim);
-      Head<T> grad = headOf(dqkv, s, h, positions, heads, headDim);
+      Head<T> in = headOf(qkv, s, h, shape);
+      Head<T> grad = headOf(dqkv, s, h, shape);
       const T *o = out + s * positions * width + h * headDim;
       const T *d = dout + s * positions * width + h * headDim;
       for (int64_t begin = 0; begin < positions; begin += kBlock) {

@@ -27,8 +27,10 @@ static bool strideTooLong(const Kernel &kernel) {
   if (kernel.kind != KernelKind::AttentionForward &&
       kernel.kind != KernelKind::AttentionInputGrad)
     return false;
-  return kernel.dims[2] >
-         std::numeric_limits<int32_t>::max() / 3 / kernel.dims[3];
+  int64_t heads = kernel.dims[2];
+  int64_t kvHeads = kernel.dims.size() > 4 ? kernel.dims[4] : heads;
+  return heads + 2 * kvHeads >
+         std::numeric_limits<int32_t>::max() / kernel.dims[3];
 }
 
 std::optional<std::string> checkKernel(const Kernel &kernel) {

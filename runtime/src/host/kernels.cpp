@@ -44,6 +44,16 @@ void runKernel(const Kernel &kernel, const SlotView<T> &slots,
     return layerNormInputGrad(call);
   case KernelKind::LayerNormWeightGrad:
     return layerNormWeightGrad(call);
+  case KernelKind::RmsNormForward:
+    return rmsNormForward(call);
+  case KernelKind::RmsNormInputGrad:
+    return rmsNormInputGrad(call);
+  case KernelKind::RmsNormWeightGrad:
+    return rmsNormWeightGrad(call);
+  case KernelKind::RotaryForward:
+    return rotaryForward(call);
+  case KernelKind::RotaryInputGrad:
+    return rotaryInputGrad(call);
   case KernelKind::AttentionForward:
     return attentionForward(call);
   case KernelKind::AttentionInputGrad:
@@ -52,6 +62,14 @@ void runKernel(const Kernel &kernel, const SlotView<T> &slots,
     return geluForward(call);
   case KernelKind::GeluInputGrad:
     return geluInputGrad(call);
+  case KernelKind::GeluTanhForward:
+    return geluTanhForward(call);
+  case KernelKind::GeluTanhInputGrad:
+    return geluTanhInputGrad(call);
+  case KernelKind::GluForward:
+    return gluForward(call);
+  case KernelKind::GluInputGrad:
+    return gluInputGrad(call);
   case KernelKind::ReluForward:
     return reluForward(call);
   case KernelKind::ReluInputGrad:

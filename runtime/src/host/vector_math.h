@@ -97,6 +97,14 @@ TAKT_INLINE float expOf(float x) {
   return x < -87.0f ? 0.0f : p * power;
 }
 
+/// 1 / (1 + e^-x), by the exponential of a number that is not positive.
+template <typename T>
+TAKT_INLINE T sigmoid(T x) {
+  T e = expOf(-std::fabs(x));
+  T s = T(1) / (T(1) + e);
+  return x < T(0) ? e * s : s;
+}
+
 /// P(X <= x) of the standard normal distribution; `e` is exp(-x^2 / 2).
 TAKT_INLINE double normalCdf(double x, double) {
   return 0.5 * std::erfc(x * -0.70710678118654752440);

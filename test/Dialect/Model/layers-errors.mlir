@@ -180,3 +180,74 @@ model.graph @g(%x: tensor<4xf32> <"x">) training <> data synthetic {
   %0 = model.profiled "p" %x profile <samples = 2, activation = 200> : (tensor<4xf32>) -> tensor<24xf32>
   model.output %0 : tensor<24xf32>
 }
+
+// -----
+
+model.graph @g(%x: tensor<8x10xf32> <"x">, %y: tensor<8x12xf32> <"y">)
+    training <> data synthetic {
+  // expected-error@+1 {{attention needs 2 heads of queries and 1 each of keys and values side by side, got [8, 10]}}
+  %0 = model.attention "a" %x heads 2 kv_heads 1 : tensor<8x10xf32> -> tensor<8x5xf32>
+  %1 = model.mean_squared_error "loss" %0, %y : tensor<8x5xf32>, tensor<8x12xf32>
+  model.output %1 : tensor<f32>
+}
+
+// -----
+
+model.graph @g(%x: tensor<8x12xf32> <"x">, %y: tensor<8x12xf32> <"y">)
+    training <> data synthetic {
+  // expected-error@+1 {{2 heads of keys and values do not divide 3 heads}}
+  %0 = model.attention "a" %x heads 3 kv_heads 2 : tensor<8x12xf32> -> tensor<8x12xf32>
+  %1 = model.mean_squared_error "loss" %0, %y : tensor<8x12xf32>, tensor<8x12xf32>
+  model.output %1 : tensor<f32>
+}
+
+// -----
+
+model.graph @g(%x: tensor<8x12xf32> <"x">, %y: tensor<8x12xf32> <"y">)
+    training <> data synthetic {
+  // expected-error@+1 {{a head of 3 has an odd one}}
+  %0 = model.rotary "r" %x heads 2 head_dim 3 theta 1.0e4 : tensor<8x12xf32>
+  %1 = model.mean_squared_error "loss" %0, %y : tensor<8x12xf32>, tensor<8x12xf32>
+  model.output %1 : tensor<f32>
+}
+
+// -----
+
+model.graph @g(%x: tensor<8x12xf32> <"x">, %y: tensor<8x12xf32> <"y">)
+    training <> data synthetic {
+  // expected-error@+1 {{4 heads of 4 elements do not lie in rows of 12}}
+  %0 = model.rotary "r" %x heads 4 head_dim 4 theta 1.0e4 : tensor<8x12xf32>
+  %1 = model.mean_squared_error "loss" %0, %y : tensor<8x12xf32>, tensor<8x12xf32>
+  model.output %1 : tensor<f32>
+}
+
+// -----
+
+model.graph @g(%x: tensor<8x12xf32> <"x">, %y: tensor<8x12xf32> <"y">)
+    training <> data synthetic {
+  // expected-error@+1 {{rotary needs a theta above 0, got 0}}
+  %0 = model.rotary "r" %x heads 2 head_dim 4 theta 0.0 : tensor<8x12xf32>
+  %1 = model.mean_squared_error "loss" %0, %y : tensor<8x12xf32>, tensor<8x12xf32>
+  model.output %1 : tensor<f32>
+}
+
+// -----
+
+model.graph @g(%x: tensor<8x11xf32> <"x">, %y: tensor<8x12xf32> <"y">)
+    training <> data synthetic {
+  // expected-error@+1 {{glu needs two halves in the last dimension, got [8, 11]}}
+  %0 = model.glu "g" %x gelu : tensor<8x11xf32> -> tensor<8x5xf32>
+  %1 = model.mean_squared_error "loss" %0, %y : tensor<8x5xf32>, tensor<8x12xf32>
+  model.output %1 : tensor<f32>
+}
+
+// -----
+
+model.graph @g(%x: tensor<8x12xf32> <"x">, %y: tensor<8x12xf32> <"y">)
+    training <> data synthetic {
+  model.param @n.weight : tensor<10xf32> init <ones>
+  // expected-error@+1 {{'weight' has shape [10], needed is [12]}}
+  %0 = model.rms_norm "n" %x gain @n.weight epsilon 1.0e-5 : tensor<8x12xf32>
+  %1 = model.mean_squared_error "loss" %0, %y : tensor<8x12xf32>, tensor<8x12xf32>
+  model.output %1 : tensor<f32>
+}

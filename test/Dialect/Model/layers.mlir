@@ -43,6 +43,30 @@ model.graph @every(%tokens: tensor<8xi32> <"tokens", classes = 256>,
   model.output %9 : tensor<f32>
 }
 
+// CHECK-LABEL: model.graph @llama
+// CHECK:       %n = model.rms_norm "n" %tok gain @n.weight epsilon 1.0e-06 : tensor<8x12xf32>
+// CHECK:       %rotary = model.rotary "rotary" %n heads 2 head_dim 4 theta 10000.0 : tensor<8x12xf32>
+// CHECK:       %core = model.attention "core" %rotary heads 1 kv_heads 1 : tensor<8x12xf32> -> tensor<8x4xf32>
+// CHECK:       %act = model.gelu_tanh "act" %core : tensor<8x4xf32>
+// CHECK:       %gate = model.glu "gate" %act silu : tensor<8x4xf32> -> tensor<8x2xf32>
+model.graph @llama(%tokens: tensor<8xi32> <"tokens", classes = 256>,
+                   %targets: tensor<8xi32> <"targets", classes = 2>)
+    training <global_batch = 2> data synthetic {
+  model.param @tok.weight : tensor<256x12xf32> init <normal, 0.02>
+  model.param @n.weight : tensor<12xf32> init <ones>
+  %0 = model.embedding "tok" %tokens weight @tok.weight
+      : tensor<8xi32> -> tensor<8x12xf32>
+  %1 = model.rms_norm "n" %0 gain @n.weight epsilon 1.0e-6 : tensor<8x12xf32>
+  %2 = model.rotary "rotary" %1 heads 2 head_dim 4 theta 1.0e4 : tensor<8x12xf32>
+  %3 = model.attention "core" %2 heads 1 kv_heads 1
+      : tensor<8x12xf32> -> tensor<8x4xf32>
+  %4 = model.gelu_tanh "act" %3 : tensor<8x4xf32>
+  %5 = model.glu "gate" %4 silu : tensor<8x4xf32> -> tensor<8x2xf32>
+  %6 = model.cross_entropy "loss" %5, %targets
+      : tensor<8x2xf32>, tensor<8xi32>
+  model.output %6 : tensor<f32>
+}
+
 // CHECK-LABEL: model.graph @regression
 // CHECK:       %loss = model.mean_squared_error "loss" %fc, %y : tensor<4xf32>, tensor<4xf32>
 model.graph @regression(%x: tensor<8xf32> <"x">, %y: tensor<4xf32> <"y">)

@@ -98,6 +98,11 @@ TEST(MemoryBound, FrozenPrefix) {
   checkModel(test::makeGpt(shape), 3);
 }
 
+TEST(MemoryBound, Llama) {
+  checkModel(test::makeLlama(2, 16, 8), 3);
+  checkModel(test::makeLlama(1, 64, 16), 3.2);
+}
+
 TEST(MemoryBound, Mlp) { checkModel(test::makeMlp(4, 64), 3); }
 
 } // namespace

@@ -141,6 +141,35 @@ TEST(LayerErrorsTest, HeadsDoNotDivideTheWidth) {
             Messages{"12:34: 'heads' must be at least 1, not 0"});
 }
 
+TEST(LayerErrorsTest, GroupedAttention) {
+  EXPECT_EQ(
+      errors("  - attention: {name: a, input: x, heads: 3, kv_heads: 2}\n"),
+      Messages{"12:56: 2 heads of keys and values do not divide the 3 "
+               "heads of attention 'a'"});
+  EXPECT_EQ(errors("  - attention: {input: x, heads: 2, rope_theta: 1e4}\n"),
+            Messages{"12:49: heads of 3 elements cannot turn: 'rope_theta' "
+                     "needs an even number"});
+  EXPECT_EQ(errors("  - attention: {input: x, heads: 2, rope_theta: 0}\n"),
+            Messages{"12:49: 'rope_theta' must be above 0 and at most "
+                     "1000000000000, not 0"});
+  EXPECT_EQ(
+      errors("  - attention: {input: x, heads: 4096, head_dim: 524288}\n"),
+      Messages{"12:5: the queries, keys and values of attention "
+               "'attention1' are more than 2147483647 wide"});
+}
+
+TEST(LayerErrorsTest, GatedMlp) {
+  EXPECT_EQ(errors("  - gated_mlp: {input: x}\n"),
+            Messages{"12:5: 'gated_mlp' lacks 'width'"});
+  EXPECT_EQ(
+      errors("  - gated_mlp: {input: x, width: 8, activation: swish}\n"),
+      Messages{"12:49: 'activation' must be one of silu, gelu, gelu_tanh, not "
+               "'swish'"});
+  EXPECT_EQ(errors("  - gated_mlp: {width: 8}\n"),
+            Messages{"12:5: 'gated_mlp' needs 'input': no layer stands before "
+                     "it"});
+}
+
 TEST(LayerErrorsTest, ResidualChangesTheShape) {
   EXPECT_EQ(errors("  - residual:\n"
                    "      input: x\n"

@@ -33,29 +33,45 @@ public:
 
   int32_t param(std::string name, std::vector<int64_t> shape,
                 bool trainable = true) {
-    graph.params.push_back(
-        {std::move(name), std::move(shape), rt::InitKind::Normal, 0.02,
-         trainable});
+    graph.params.push_back({std::move(name), std::move(shape),
+                            rt::InitKind::Normal, 0.02, trainable});
     return int32_t(graph.params.size()) - 1;
   }
 
   int32_t add(LayerKind kind, std::string name, std::vector<int32_t> inputs,
-              std::vector<int32_t> params = {}, int64_t heads = 0) {
+              std::vector<int32_t> params = {}, int64_t heads = 0,
+              int64_t kvHeads = 0) {
     Layer layer;
     layer.kind = kind;
     layer.name = name;
     layer.inputs = inputs;
     layer.params = params;
     layer.heads = heads;
+    layer.kvHeads = kvHeads;
     layer.hasBias = kind == LayerKind::Linear && params.size() == 2;
+    return append(std::move(layer));
+  }
+
+  int32_t addRotary(std::string name, int32_t x, int64_t heads,
+                    int64_t headDim) {
+    Layer layer;
+    layer.kind = LayerKind::Rotary;
+    layer.name = std::move(name);
+    layer.inputs = {x};
+    layer.heads = heads;
+    layer.headDim = headDim;
+    return append(std::move(layer));
+  }
+
+  int32_t append(Layer layer) {
     std::vector<TensorType> types;
-    for (int32_t id : inputs)
+    for (int32_t id : layer.inputs)
       types.push_back(graph.values[id].type);
     InferredType type = inferOutput(layer, types, graph.params);
     assert(type.error.empty());
     layer.output = int32_t(graph.values.size());
     graph.values.push_back(
-        {name, type.type, int32_t(graph.layers.size()), -1});
+        {layer.name, type.type, int32_t(graph.layers.size()), -1});
     graph.layers.push_back(layer);
     return layer.output;
   }
@@ -109,6 +125,40 @@ Graph takt::test::makeGpt(const GptShape &shape) {
   return w.graph;
 }
 
+Graph takt::test::makeLlama(int blocks, int64_t width, int64_t positions) {
+  Writer w;
+  w.graph.name = "llama";
+  const int64_t vocab = 32, headDim = width / 4;
+  int32_t tokens = w.input("tokens", DType::Int32, {positions});
+  int32_t targets = w.input("targets", DType::Int32, {positions});
+  int32_t table = w.param("tok.weight", {vocab, width});
+  int32_t x = w.add(LayerKind::Embedding, "tok", {tokens}, {table});
+  auto norm = [&](const std::string &name, int32_t from) {
+    int32_t gain = w.param(name + ".weight", {width});
+    return w.add(LayerKind::RmsNorm, name, {from}, {gain});
+  };
+  auto product = [&](const std::string &name, int32_t from, int64_t out) {
+    int64_t in = w.graph.values[from].type.shape.back();
+    int32_t weight = w.param(name + ".weight", {out, in});
+    return w.add(LayerKind::Linear, name, {from}, {weight});
+  };
+  for (int i = 0; i < blocks; ++i) {
+    std::string p = "h." + std::to_string(i) + ".";
+    int32_t y = product(p + "attn.qkv", norm(p + "n1", x), 8 * headDim);
+    y = w.addRotary(p + "attn.rotary", y, 6, headDim);
+    y = w.add(LayerKind::Attention, p + "attn.core", {y}, {}, 4, 2);
+    y = product(p + "attn.proj", y, width);
+    x = w.add(LayerKind::Add, p + "add1", {x, y});
+    y = product(p + "mlp.in", norm(p + "n2", x), 6 * width);
+    y = w.add(LayerKind::Glu, p + "mlp.gate", {y});
+    y = product(p + "mlp.out", y, width);
+    x = w.add(LayerKind::Add, p + "add2", {x, y});
+  }
+  x = w.add(LayerKind::Linear, "head", {norm("n", x)}, {table});
+  w.add(LayerKind::CrossEntropy, "loss", {x, targets});
+  return w.graph;
+}
+
 Graph takt::test::makeMlp(int layers, int64_t width, bool shared) {
   Writer w;
   w.graph.name = "mlp";
@@ -116,9 +166,8 @@ Graph takt::test::makeMlp(int layers, int64_t width, bool shared) {
   int32_t target = w.input("target", DType::Float32, {width});
   for (int i = 0; i < layers; ++i) {
     std::string n = std::to_string(i);
-    x = shared && i > 0
-            ? w.add(LayerKind::Linear, "fc" + n, {x}, {0, 1})
-            : w.linear("fc" + n, x, width);
+    x = shared && i > 0 ? w.add(LayerKind::Linear, "fc" + n, {x}, {0, 1})
+                        : w.linear("fc" + n, x, width);
     x = w.add(LayerKind::Relu, "act" + n, {x});
   }
   w.add(LayerKind::MeanSquaredError, "loss", {x, target});

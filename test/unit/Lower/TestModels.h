@@ -1,4 +1,5 @@
-//===- TestModels.h - small models built by hand ------------------*- C++ -*-===//
+//===- TestModels.h - small models built by hand ------------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -23,6 +24,10 @@ struct GptShape {
 
 /// tok, pos, blocks of attention and MLP with residuals, lnf, head, loss.
 Graph makeGpt(const GptShape &shape);
+
+/// tok, blocks of rotary grouped attention (4 heads, 2 of keys and values) and
+/// a gated MLP with root-mean-square norms, head, loss.
+Graph makeLlama(int blocks, int64_t width, int64_t positions);
 
 /// linear and ReLU pairs with a mean squared error; `shared`: all with the
 /// parameters of the first.

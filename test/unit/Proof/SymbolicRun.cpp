@@ -96,6 +96,7 @@ void Symbolic::kernel(int32_t rank, const Kernel &k, int32_t m) {
   switch (k.kind) {
   case KernelKind::EmbeddingWeightGrad:
   case KernelKind::PositionWeightGrad:
+  case KernelKind::RmsNormWeightGrad:
   case KernelKind::Accumulate:
     sums = 1;
     break;
@@ -110,6 +111,7 @@ void Symbolic::kernel(int32_t rank, const Kernel &k, int32_t m) {
     outputs = 3;
     break;
   case KernelKind::AttentionInputGrad:
+  case KernelKind::RmsNormForward:
   case KernelKind::CrossEntropyForward:
     outputs = 2;
     break;

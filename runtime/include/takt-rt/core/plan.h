@@ -113,7 +113,8 @@ enum class KernelKind : uint8_t {
   /// {qkv, out, lse, scratch} [samples, positions, heads, headDim]: causal
   /// softmax(q k^T / sqrt(headDim)) v; qkv rows are q|k|v, each heads*headDim;
   /// lse [samples, heads, positions] is log-sum-exp of the scaled scores;
-  /// scratch holds positions^2 elements
+  /// scratch holds positions^2 elements. With a fifth dim, kvHeads, k and v are
+  /// kvHeads*headDim wide and head h reads those of h / (heads / kvHeads)
   AttentionForward,
   /// {qkv, out, lse, dout, dqkv, scratch} dims as above; scratch holds
   /// 2 * positions^2 elements
@@ -155,6 +156,29 @@ enum class KernelKind : uint8_t {
   /// {...} a layer known by costs only: a device that computes refuses it. May
   /// name the buffers that the layer reads and writes.
   Profiled,
+  // A plan file holds kinds by number: later ones come last.
+  /// {x, gain, y, rstd} [rows, width] [eps]: y = gain x rstd
+  RmsNormForward,
+  /// {x, gain, rstd, dy, dx} [rows, width]
+  RmsNormInputGrad,
+  /// {x, rstd, dy, dgain} [rows, width]: +=
+  RmsNormWeightGrad,
+  /// {x, y} [samples, positions, heads, headDim, columns] [theta]: rows of
+  /// `columns` elements, whose first heads*headDim are turned by position:
+  /// elements j and j + headDim/2 of a head by the angle
+  /// t theta^(-2 j / headDim); headDim is even. The others are copied
+  RotaryForward,
+  /// {dy, dx} dims and theta as above
+  RotaryInputGrad,
+  /// {x, y} [n]: x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3)
+  GeluTanhForward,
+  /// {x, dy, dx} [n]
+  GeluTanhInputGrad,
+  /// {x, y} [rows, width, activation]: rows of x are g|u, each `width`;
+  /// y = a(g) u, a: 1 SiLU, 2 GELU, 3 GELU in its tanh form
+  GluForward,
+  /// {x, dy, dx} dims as above
+  GluInputGrad,
 };
 
 /// Which part of a layer's work a kernel or procedure is.

@@ -22,8 +22,13 @@ ForwardFlow forwardFlow(const Kernel &kernel) {
     return {true, {0}, kernel.operands.size() - 1};
   case KernelKind::LayerNormForward:
     return {true, {0}, 3};
+  case KernelKind::RmsNormForward:
+    return {true, {0}, 2};
   case KernelKind::AttentionForward:
+  case KernelKind::RotaryForward:
   case KernelKind::GeluForward:
+  case KernelKind::GeluTanhForward:
+  case KernelKind::GluForward:
   case KernelKind::ReluForward:
     return {true, {0}, 1};
   case KernelKind::AddForward:
@@ -49,12 +54,22 @@ BackwardFlow backwardFlow(KernelKind kind) {
     return {true, KernelKind::LinearForward, 1};
   case KernelKind::LayerNormWeightGrad:
     return {true, KernelKind::LayerNormForward, 3};
+  case KernelKind::RmsNormWeightGrad:
+    return {true, KernelKind::RmsNormForward, 2};
   case KernelKind::LinearInputGrad:
     return {true, KernelKind::LinearForward, 0, 2};
   case KernelKind::LayerNormInputGrad:
     return {true, KernelKind::LayerNormForward, 4, 5};
   case KernelKind::AttentionInputGrad:
     return {true, KernelKind::AttentionForward, 3, 4};
+  case KernelKind::RmsNormInputGrad:
+    return {true, KernelKind::RmsNormForward, 3, 4};
+  case KernelKind::RotaryInputGrad:
+    return {true, KernelKind::RotaryForward, 0, 1};
+  case KernelKind::GeluTanhInputGrad:
+    return {true, KernelKind::GeluTanhForward, 1, 2};
+  case KernelKind::GluInputGrad:
+    return {true, KernelKind::GluForward, 1, 2};
   case KernelKind::GeluInputGrad:
     return {true, KernelKind::GeluForward, 1, 2};
   case KernelKind::ReluInputGrad:

@@ -19,6 +19,8 @@ static const char *fixedUses(const Kernel &kernel) {
   case KernelKind::PositionForward:
   case KernelKind::LinearInputGrad:
   case KernelKind::GeluInputGrad:
+  case KernelKind::GeluTanhInputGrad:
+  case KernelKind::GluInputGrad:
   case KernelKind::ReluInputGrad:
   case KernelKind::AddForward:
   case KernelKind::MseForward:
@@ -43,7 +45,17 @@ static const char *fixedUses(const Kernel &kernel) {
     return "rwww";
   case KernelKind::AttentionInputGrad:
     return "rrrrww";
+  case KernelKind::RmsNormForward:
+    return "rrww";
+  case KernelKind::RmsNormInputGrad:
+    return "rrrrw";
+  case KernelKind::RmsNormWeightGrad:
+    return "rrra";
   case KernelKind::GeluForward:
+  case KernelKind::GeluTanhForward:
+  case KernelKind::GluForward:
+  case KernelKind::RotaryForward:
+  case KernelKind::RotaryInputGrad:
   case KernelKind::ReluForward:
   case KernelKind::Copy:
     return "rw";
