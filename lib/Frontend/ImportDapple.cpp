@@ -11,6 +11,7 @@
 #include "takt/Frontend/ImportDapple.h"
 
 #include "DappleProfile.h"
+#include "Import/Importers.h"
 #include "takt/Frontend/Read.h"
 #include "takt/Support/Quantity.h"
 #include "takt/Support/TextFile.h"
@@ -68,28 +69,6 @@ std::vector<int64_t> orderNodes(const std::map<int64_t, DappleNode> &nodes) {
         ready.insert(to);
   }
   return order;
-}
-
-/// Turns text into letters, digits and single underscores, starting with a
-/// letter or `_`, at most `limit` long; "layer" if nothing is left.
-std::string identifier(std::string_view text, std::size_t limit) {
-  std::string result;
-  for (char c : text) {
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    bool digit = c >= '0' && c <= '9';
-    if (letter || digit || c == '-')
-      result += c;
-    else if (!result.empty() && result.back() != '_')
-      result += '_';
-    if (result.size() == limit)
-      break;
-  }
-  while (!result.empty() && (result.back() == '_' || result.back() == '-'))
-    result.pop_back();
-  if (result.empty())
-    return "layer";
-  bool digit = result.front() >= '0' && result.front() <= '9';
-  return digit || result.front() == '-' ? "_" + result : result;
 }
 
 std::string baseName(const std::string &path) {

@@ -88,6 +88,13 @@ def line_6_impossible():
     report("6", *integration("impossible_models"))
 
 
+def line_7_importers():
+    """Every importer plans and simulates; three families against PyTorch."""
+    report("7a", *unit("FrontendTests", "Import*:*/Configurations.*:"
+                       "*/Placements.*"))
+    report("7b", *integration("imported_models"))
+
+
 def main():
     line_1_brute_force()
     line_2_added_transfers()
@@ -95,6 +102,7 @@ def main():
     line_4_placements()
     line_5_published_choices()
     line_6_impossible()
+    line_7_importers()
     finish()
 
 

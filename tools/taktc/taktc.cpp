@@ -6,21 +6,20 @@
 //===----------------------------------------------------------------------===//
 //
 // taktc MODEL CLUSTER [-o PLAN] ...     compile
-// taktc import FORMAT FILE [-o YAML]    bring in what others wrote
+// taktc import [FORMAT] FILE [-o YAML]  bring in what others wrote
 // taktc compare FILE... [--with ...]    plans side by side
 //
 //===----------------------------------------------------------------------===//
 #include "compare.h"
+#include "import.h"
 #include "options.h"
 
 #include "../arguments.h"
 
-#include "takt/Frontend/ImportDapple.h"
 #include "takt/Frontend/Read.h"
 #include "takt/Solver/Solver.h"
 
 #include "takt-rt/core/error.h"
-#include "takt-rt/core/file.h"
 
 #include "llvm/Config/llvm-config.h"
 
@@ -30,7 +29,7 @@
 #include <iostream>
 
 using namespace takt;
-using arguments::oneOf, arguments::wholeNumber;
+using arguments::oneOf;
 using rt::ExitCode;
 
 namespace {
@@ -40,31 +39,6 @@ std::string versionText() {
                      versionString(), LLVM_VERSION_STRING,
                      rt::Plan::kFormatMajor, rt::Plan::kFormatMinor,
                      solver::description());
-}
-
-struct ImportOptions {
-  std::string format, file, output = "-";
-  int64_t samples = 0;
-};
-
-int runImport(const ImportOptions &options) {
-  try {
-    Diagnostics diags;
-    ImportDappleOptions dapple;
-    if (options.samples > 0)
-      dapple.samples = options.samples;
-    std::string text = rt::readFile(options.file);
-    std::optional<std::string> yaml =
-        importDapple(text, options.file, dapple, diags);
-    diags.print(std::cerr);
-    if (!yaml)
-      return int(ExitCode::BadInput);
-    rt::writeFile(options.output, *yaml);
-    return int(ExitCode::Done);
-  } catch (const rt::Error &error) {
-    std::cerr << "taktc: error: " << error.what() << '\n';
-    return int(error.code());
-  }
 }
 
 } // namespace
@@ -82,19 +56,11 @@ int main(int argc, char **argv) {
   addCompileOptions(app, options, text);
   CLI::Option *output = app.get_option("--output");
 
-  ImportOptions importOptions;
+  ImportWords importWords;
   CLI::App *import = app.add_subcommand(
-      "import", "write YAML from a published profile (dapple)");
-  import->add_option("format", importOptions.format, "dapple")
-      ->required()
-      ->check(oneOf({"dapple"}));
-  import->add_option("file", importOptions.file, "profile")->required();
-  import->add_option("-o,--output", importOptions.output,
-                     "where to write; - is standard output");
-  import
-      ->add_option("--samples", importOptions.samples,
-                   "samples of the profiled batch; default: from the name")
-      ->check(wholeNumber(1, int64_t(1) << 60));
+      "import", "write YAML from what others published: profiles, inputs and "
+                "plans of planners, configurations of models");
+  addImport(*import, importWords);
 
   CompareOptions compareOptions;
   std::string compareFormat = "text";
@@ -119,7 +85,7 @@ int main(int argc, char **argv) {
     return compare(compareOptions);
   }
   if (import->parsed())
-    return runImport(importOptions);
+    return runImport(importWords);
   if (options.model.empty() || options.cluster.empty()) {
     std::cerr << "taktc: error: a model and a cluster are needed: taktc "
                  "model.yaml cluster.yaml -o job.plan\n";
