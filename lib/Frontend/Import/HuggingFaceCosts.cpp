@@ -24,6 +24,8 @@ using namespace takt;
 namespace {
 
 constexpr double kElement = 4; // bytes
+/// Each is two layers written out; the deepest published models have some 200.
+constexpr int64_t kMostBlocks = 4096;
 
 struct Share {
   double parameters = 0; ///< all
@@ -205,6 +207,11 @@ std::optional<std::string> takt::importConfigCosts(HuggingFaceConfig &config,
   if (config.failed())
     return std::nullopt;
   const DecoderSizes &s = importer.sizes;
+  if (s.blocks > kMostBlocks) {
+    config.error("num_hidden_layers", fmt::format("{} blocks are more than {}",
+                                                  s.blocks, kMostBlocks));
+    return std::nullopt;
+  }
   Chain chain;
   chain.fileName = fileName;
   settleBatch(options, 8, fileName, diags, chain.samples, chain.microBatches);

@@ -173,6 +173,17 @@ TEST(ImportHuggingFace, WhatIsNotComputedIsRefusedWhereItStands) {
                      "the rate of a device"});
 }
 
+TEST(ImportHuggingFace, BlocksAreWrittenOutWithinLimits) {
+  ImportOptions options;
+  options.flops = 1e12;
+  EXPECT_EQ(refusal(ImportFormat::HuggingFace,
+                    R"({"model_type": "qwen3", "hidden_size": 8,
+ "num_hidden_layers": 16777216, "num_attention_heads": 2,
+ "intermediate_size": 8, "vocab_size": 9, "max_position_embeddings": 16})",
+                    options),
+            Messages{"2:23: 16777216 blocks are more than 4096"});
+}
+
 TEST(ImportHuggingFace, UnknownKeysAreListed) {
   Diagnostics diags;
   EXPECT_TRUE(importYaml(ImportFormat::HuggingFace,
