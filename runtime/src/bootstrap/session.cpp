@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,13 +67,13 @@ static std::string difference(const std::string &its, const std::string &mine,
 Session::Session(const Identity &identity, SessionOptions options)
     : identity(identity), options(std::move(options)),
       deadline(deadlineIn(this->options.startSeconds)) {
-  // Keeps other jobs out, not people who know the job's name. The plan is no part
-  // of it: who comes with another plan is to hear so. Nor is the name of a folder,
-  // which processes may see in different places.
+  // Keeps other jobs out, not people who know the job's name. The plan is no
+  // part of it: who comes with another plan is to hear so. Nor is the name of a
+  // folder, which processes may see in different places.
   if (this->identity.token.empty())
-    this->identity.token = hex(sha256(fmt::format(
-        "takt/{}/{}", identity.job,
-        isFolder(identity.rendezvous) ? "" : identity.rendezvous)));
+    this->identity.token = hex(sha256(
+        fmt::format("takt/{}/{}", identity.job,
+                    isFolder(identity.rendezvous) ? "" : identity.rendezvous)));
   open();
   try {
     meet();
@@ -96,8 +97,8 @@ void Session::stopWatching() {
     watcher.join();
 }
 
-/// Who serves the store stays until the others have heard why the run ends: those
-/// that are connected, and with `late` those that have not come yet.
+/// Who serves the store stays until the others have heard why the run ends:
+/// those that are connected, and with `late` those that have not come yet.
 void Session::lingerForOthers(bool late) {
   constexpr double kLonger = 3;
   if (theStore)
@@ -143,8 +144,12 @@ static std::string hexOf(const std::string &text) {
 
 static std::string textOf(const std::string &word) {
   std::string text;
-  for (size_t i = 1; i + 1 < word.size(); i += 2)
-    text += char(std::stoi(word.substr(i, 2), nullptr, 16));
+  for (size_t i = 1; i + 1 < word.size(); i += 2) {
+    unsigned value =
+        0; // of what is no number too: it differs, and that is said
+    std::from_chars(word.data() + i, word.data() + i + 2, value, 16);
+    text += char(value);
+  }
   return text;
 }
 

@@ -142,7 +142,8 @@ void Parser::row(int line, const Words &words) {
 void Parser::addRow(const Row &row) {
   if (row.bytes == 0)
     return; // fewer elements than ranks: nothing was sent
-  if (row.micros <= 0 || row.bytes < 0 || row.bytes > 1e15)
+  if (row.micros <= 0 || row.bytes < 0 || row.bytes > 1e15 ||
+      row.bytes != std::floor(row.bytes))
     fail(row.line,
          fmt::format("{} B in {} us cannot be", row.bytes, row.micros));
   double rate = row.bytes / row.micros * 1e-3; // GB/s

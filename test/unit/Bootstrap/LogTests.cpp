@@ -18,7 +18,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <thread>
 #include <unistd.h>
@@ -106,9 +105,13 @@ TEST_F(LogFile, LinesSayWhenWhoAndWhat) {
   log.error("one\ntwo");
   std::vector<std::string> found = lines();
   ASSERT_EQ(found.size(), 3u);
-  std::regex form(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z takt-run)"
-                  R"(\[rank 2 [^ :]+:\d+\] debug comm: by TCP)");
-  EXPECT_TRUE(std::regex_match(found[0], form)) << found[0];
+  std::string masked = found[0];
+  for (char &c : masked)
+    c = c >= '1' && c <= '9' ? '0' : c;
+  EXPECT_EQ(masked.find("0000-00-00T00:00:00.000Z takt-run[rank 0 "), 0u)
+      << found[0];
+  std::string end = ":" + std::to_string(getpid()) + "] debug comm: by TCP";
+  EXPECT_EQ(found[0].rfind(end), found[0].size() - end.size()) << found[0];
   EXPECT_NE(found[1].find("] error run: one"), std::string::npos);
   EXPECT_NE(found[2].find("] error run: two"), std::string::npos);
 }

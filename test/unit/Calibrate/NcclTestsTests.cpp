@@ -118,6 +118,8 @@ TEST(NcclTests, RefusesWithThePlace) {
   expect(head + "1000\n", "in.txt:2: a row of 1 columns");
   expect(head + "1000 250 float sum -1 0 0 0 0 0 0 0 0\n",
          "in.txt:2: 1000 B in 0 us cannot be");
+  expect(head + "0.5 0 float sum -1 1.0 0 0 0 1.0 0 0 0\n",
+         "in.txt:2: 0.5 B in 1 us cannot be");
   expect(head + "1000 250 float sum -1 1.0 7.00 1.75 0 1.0 1.00 1.75 0\n",
          "in.txt:2: 1000 B in 1 us are 1.00 GB/s");
   // A reduce-scatter: 'busbw' is (n - 1) / n times 'algbw'.
