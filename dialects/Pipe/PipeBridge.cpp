@@ -249,10 +249,9 @@ void pipe::exportPlacement(ProgramOp program, PartitionProblem &problem) {
   std::vector<int32_t> ranks;
   std::vector<int64_t> held;
   for (StageOp stage : program.getStages()) {
-    ranks.push_back(rankOf
-                        .try_emplace(stage.getDevices().front(),
-                                     int32_t(rankOf.size()))
-                        .first->second);
+    ranks.push_back(
+        rankOf.try_emplace(stage.getDevices().front(), int32_t(rankOf.size()))
+            .first->second);
     held.push_back(stage.getInFlight());
   }
   if (rankOf.size() == ranks.size())

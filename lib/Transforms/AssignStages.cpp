@@ -63,8 +63,9 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
   llvm::LogicalResult reportNone(model::GraphOp graph, pipe::ClusterOp cluster,
                                  const std::vector<Segment> &segments,
                                  const PartitionResult &result);
-  llvm::LogicalResult reportClash(const std::vector<SideConstraint> &constraints,
-                                  const ClashReport &clash);
+  llvm::LogicalResult
+  reportClash(const std::vector<SideConstraint> &constraints,
+              const ClashReport &clash);
   void write(model::GraphOp graph, pipe::ClusterOp cluster, const Graph &layers,
              const std::vector<Segment> &segments, const CostTable &costs,
              const PartitionProblem &problem, const Partition &partition);
@@ -145,8 +146,8 @@ AssignStages::reportClash(const std::vector<SideConstraint> &constraints,
       getOperation()->setAttr(pipe::kInfeasibleAttr,
                               mlir::StringAttr::get(&getContext(), message));
     }
-    mlir::InFlightDiagnostic diag =
-        mlir::emitError(places[core.front()]) << message;
+    mlir::InFlightDiagnostic diag = mlir::emitError(places[core.front()])
+                                    << message;
     for (size_t i = 1; i < core.size(); ++i)
       diag.attachNote(places[core[i]])
           << "with '" << toYaml(constraints[core[i]]) << "'";
@@ -166,8 +167,9 @@ AssignStages::reportClash(const std::vector<SideConstraint> &constraints,
         note << "; 'assigned' is then " << formatTime(clash.objective);
     }
     if (!clash.minimal)
-      diag.attachNote() << "the work limit ended the search for fewer lines that "
-                           "contradict each other: not all of these need to";
+      diag.attachNote()
+          << "the work limit ended the search for fewer lines that "
+             "contradict each other: not all of these need to";
     if (clash.reliefs.empty())
       diag.attachNote() << (clash.outOfWork
                                 ? "no way out was found within the work limit"
@@ -200,8 +202,8 @@ llvm::LogicalResult AssignStages::assign() {
       layers, segments, model::exportTraining(*graph), *costs, *devices);
   if (failed(readOptions(*graph, problem)))
     return failure();
-  std::optional<std::vector<SideConstraint>> constraints = sideConstraints(
-      layers, segments, pipe::exportConstraints(module), error);
+  std::optional<std::vector<SideConstraint>> constraints =
+      sideConstraints(layers, segments, pipe::exportConstraints(module), error);
   if (!constraints)
     return graph->emitError() << error;
   PartitionResult result = solvePartition(problem, *constraints, workLimit);

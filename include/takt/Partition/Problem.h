@@ -1,4 +1,5 @@
-//===- Problem.h - stage assignment on a chain -------------------*- C++ -*-===//
+//===- Problem.h - stage assignment on a chain -------------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,9 +13,9 @@
 //     sum_s t_s + sum_b c_b + (m - 1) max(t_s, c_b) + max_s a_s
 //
 // with t_s forward + backward time of stage s for one micro-batch, c_b the time
-// of the transfers over boundary b (activation and gradient, a pipeline resource
-// of its own), m micro-batches, a_s the all-reduce of the stage's gradients plus
-// its optimizer step (nothing of it hidden).
+// of the transfers over boundary b (activation and gradient, a pipeline
+// resource of its own), m micro-batches, a_s the all-reduce of the stage's
+// gradients plus its optimizer step (nothing of it hidden).
 //
 // Where a schedule puts several stages on a rank (`rankOfStage`), their t_s add
 // up in the maximum, as do their a_s; a boundary within a rank costs nothing.
@@ -36,18 +37,18 @@ using rt::Nanos;
 
 /// One element of the chain. Vectors are indexed by replica option.
 struct SegmentCost {
-  std::string name;                ///< for reports: first .. last layer
-  std::vector<Nanos> time;         ///< forward + backward, one micro-batch share
-  std::vector<Nanos> update;       ///< optimizer step
-  std::vector<Bytes> saved;        ///< held from forward to backward
-  std::vector<Bytes> workspace;    ///< most temporaries of any one call
-  std::vector<Bytes> output;       ///< this rank's share of what crosses the end
-  Bytes outputWhole = 0;           ///< of the whole micro-batch
-  Bytes weights = 0;               ///< parameter bytes
-  Bytes gradients = 0;             ///< bytes to all-reduce: trainable uses
+  std::string name;             ///< for reports: first .. last layer
+  std::vector<Nanos> time;      ///< forward + backward, one micro-batch share
+  std::vector<Nanos> update;    ///< optimizer step
+  std::vector<Bytes> saved;     ///< held from forward to backward
+  std::vector<Bytes> workspace; ///< most temporaries of any one call
+  std::vector<Bytes> output;    ///< this rank's share of what crosses the end
+  Bytes outputWhole = 0;        ///< of the whole micro-batch
+  Bytes weights = 0;            ///< parameter bytes
+  Bytes gradients = 0;          ///< bytes to all-reduce: trainable uses
   Bytes optimizerState = 0;
-  bool gradientCrosses = true;     ///< a gradient flows back over the end
-  bool mayCutAfter = true;         ///< false: the user forbids a stage end here
+  bool gradientCrosses = true; ///< a gradient flows back over the end
+  bool mayCutAfter = true;     ///< false: the user forbids a stage end here
 };
 
 /// Equal nodes of `devicesPerNode`; devices are used in order, stage after
@@ -79,9 +80,10 @@ struct PartitionProblem {
   PartitionCluster cluster;
   int64_t microBatches = 1;
   InFlightPolicy inFlight = InFlightPolicy::OneFOneB;
-  std::vector<int64_t> replicaOptions{1}; ///< ascending, e.g. divisors of the micro-batch
-  int64_t stages = 0;                     ///< exact count; 0 = free
-  int64_t maxStages = 0;                  ///< 0 = no limit
+  std::vector<int64_t> replicaOptions{
+      1};                ///< ascending, e.g. divisors of the micro-batch
+  int64_t stages = 0;    ///< exact count; 0 = free
+  int64_t maxStages = 0; ///< 0 = no limit
   /// Cuts given by the user: stage k ends before segment cuts[k]. Then only
   /// replicas are chosen, and `mayCutAfter` is not asked.
   std::optional<std::vector<int64_t>> cuts;
@@ -116,7 +118,7 @@ struct StageChoice {
 struct Partition {
   std::vector<StageChoice> stages;
   Nanos objective = 0;
-  Nanos bound = 0; ///< proven: no assignment does better
+  Nanos bound = 0;    ///< proven: no assignment does better
   std::string method; ///< "exact", "heuristic (work limit)", "given cuts"
   int64_t work = 0;   ///< transitions looked at, for determinism and tests
 
@@ -135,7 +137,7 @@ struct Infeasible {
 
 struct PartitionResult {
   std::optional<Partition> partition;
-  Infeasible infeasible; ///< set when there is no partition
+  Infeasible infeasible;  ///< set when there is no partition
   bool outOfWork = false; ///< no partition, but none is ruled out: work limit
   int64_t work = 0;       ///< spent, found or not
 };
@@ -150,7 +152,8 @@ Bytes stageMemory(const PartitionProblem &problem, int64_t begin, int64_t end,
 int64_t numRanks(const PartitionProblem &problem);
 
 /// Peak bytes of one device of every rank of an evaluated assignment. Stages
-/// that share a device add up, but for their workspaces: one call runs at a time.
+/// that share a device add up, but for their workspaces: one call runs at a
+/// time.
 std::vector<Bytes> rankMemory(const PartitionProblem &problem,
                               const Partition &partition);
 
@@ -175,7 +178,8 @@ Feasibility partitionFeasible(const PartitionProblem &problem,
 PartitionResult bruteForcePartition(const PartitionProblem &problem);
 
 /// Independent check of an answer: covers the chain, devices disjoint and in
-/// range, memory and times recomputed from the segments. First fault or nothing.
+/// range, memory and times recomputed from the segments. First fault or
+/// nothing.
 std::optional<std::string> verify(const PartitionProblem &problem,
                                   const Partition &partition);
 
