@@ -39,12 +39,18 @@ static_assert(int(LaneKind::Compute) == int(rt::LaneKind::Compute) &&
                   int(LaneKind::Tie) == int(rt::LaneKind::Tie),
               "lane kinds of IR and plan must have the same numbers");
 
-/// Bytes of a micro-batch that cross the boundary after a stage.
-static Bytes boundaryBytes(const LoweringProblem &problem, size_t boundary) {
+/// Bytes of a micro-batch that cross the boundary after a stage: of all values,
+/// or of their gradients.
+static Bytes boundaryBytes(const LoweringProblem &problem, size_t boundary,
+                           bool gradients) {
   const Graph &graph = problem.graph;
-  const Layer &last = graph.layers[problem.stages[boundary].layerEnd - 1];
-  return graph.values[last.output].type.bytes() *
-         problem.training.microBatchSize();
+  const std::vector<bool> hasGrad = valuesNeedingGrad(graph);
+  Bytes bytes = 0;
+  for (int32_t value : crossingValues(graph, problem.stages[boundary].layerEnd))
+    if (!gradients || hasGrad[value])
+      bytes +=
+          graph.values[value].type.bytes() * problem.training.microBatchSize();
+  return bytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -135,11 +141,13 @@ static bool exportChannels(ProgramOp program, LoweringProblem &problem,
     seen[boundary] = roleOf[boundary] == roleOf[boundary + 1];
   for (ChannelOp channel : program.getBody().getOps<ChannelOp>()) {
     size_t boundary = std::min(channel.getFrom(), channel.getTo());
-    if (channel.getBytes() != boundaryBytes(problem, boundary)) {
-      error = fmt::format("channel '{}' carries {} bytes a micro-batch, the "
-                          "model has {}",
-                          channel.getSymName().str(), channel.getBytes(),
-                          boundaryBytes(problem, boundary));
+    const Bytes bytes = boundaryBytes(
+        problem, boundary, channel.getKind() == ChannelKind::Gradient);
+    if (channel.getBytes() != bytes) {
+      error =
+          fmt::format("channel '{}' carries {} bytes a micro-batch, the "
+                      "model has {}",
+                      channel.getSymName().str(), channel.getBytes(), bytes);
       return false;
     }
     problem.boundaryLinks[boundary] = pipe::exportLink(channel.getLink());
@@ -264,14 +272,15 @@ void coll::importCommunication(const LoweringProblem &problem,
   for (int32_t b = 0; b + 1 < int32_t(roleOf.size()); ++b) {
     if (roleOf[b] == roleOf[b + 1])
       continue;
-    Bytes bytes = boundaryBytes(problem, b);
     pipe::LinkAttr link = linkAmong({b, b + 1});
     if (roles[roleOf[b]].getLane(LaneKind::SendAct, b))
       ChannelOp::create(builder, loc, fmt::format("act{}", b),
-                        ChannelKind::Activation, b, b + 1, bytes, link);
+                        ChannelKind::Activation, b, b + 1,
+                        boundaryBytes(problem, b, false), link);
     if (roles[roleOf[b + 1]].getLane(LaneKind::SendGrad, b + 1))
       ChannelOp::create(builder, loc, fmt::format("grad{}", b),
-                        ChannelKind::Gradient, b + 1, b, bytes, link);
+                        ChannelKind::Gradient, b + 1, b,
+                        boundaryBytes(problem, b, true), link);
   }
   for (const RoleInput &role : problem.roles)
     for (int32_t stage : role.stages) {

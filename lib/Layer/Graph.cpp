@@ -49,7 +49,8 @@ std::optional<std::string> checkLayer(const Graph &graph, size_t index) {
   if (layer.output < 0 || size_t(layer.output) >= graph.values.size())
     return fmt::format("layer '{}' has no output value", layer.name);
   for (int32_t param : layer.params)
-    if (graph.params[param].trainable != graph.params[layer.params[0]].trainable)
+    if (graph.params[param].trainable !=
+        graph.params[layer.params[0]].trainable)
       return fmt::format("layer '{}' trains one of its parameters and freezes "
                          "another: give both the same 'trainable'",
                          layer.name);
@@ -103,5 +104,15 @@ std::vector<bool> takt::valuesNeedingGrad(const Graph &graph) {
       need = need || graph.params[param].trainable;
     needs[layer.output] = need;
   }
-  return needs;
+  // Backwards: a gradient must also arrive.
+  std::vector<bool> has(graph.values.size());
+  for (auto layer = graph.layers.rbegin(); layer != graph.layers.rend();
+       ++layer) {
+    bool gives = layer == graph.layers.rbegin() || has[layer->output];
+    has[layer->output] = gives && needs[layer->output];
+    for (size_t i = 0; i < layer->inputs.size(); ++i)
+      if (has[layer->output] && !(i == 1 && isLoss(layer->kind)))
+        has[layer->inputs[i]] = needs[layer->inputs[i]];
+  }
+  return has;
 }

@@ -15,6 +15,18 @@
 
 using namespace takt;
 
+std::vector<int32_t> takt::crossingValues(const Graph &graph, int32_t layer) {
+  std::vector<bool> isRead(graph.values.size());
+  for (size_t l = layer; l < graph.layers.size(); ++l)
+    for (int32_t id : graph.layers[l].inputs)
+      isRead[id] = true;
+  std::vector<int32_t> crossing;
+  for (int32_t l = 0; l < layer; ++l)
+    if (isRead[graph.layers[l].output])
+      crossing.push_back(graph.layers[l].output);
+  return crossing;
+}
+
 std::vector<Segment> takt::chainSegments(const Graph &graph) {
   int32_t n = int32_t(graph.layers.size());
   // The last layer that reads each layer output; model inputs do not count,

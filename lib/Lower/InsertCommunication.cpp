@@ -190,10 +190,12 @@ private:
            roleOf[boundary] != roleOf[boundary + 1];
   }
   bool gradientCrosses(int32_t boundary) const {
-    // The value over a boundary is the output of the last layer before it.
-    return crosses(boundary) &&
-           needsGrad[graph.layers[problem.stages[boundary].layerEnd - 1]
-                         .output];
+    if (!crosses(boundary))
+      return false;
+    const std::vector<int32_t> values =
+        crossingValues(graph, problem.stages[boundary].layerEnd);
+    return std::any_of(values.begin(), values.end(),
+                       [&](int32_t value) { return needsGrad[value]; });
   }
 
   LoweringProblem &problem;

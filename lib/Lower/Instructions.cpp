@@ -28,6 +28,23 @@ static bool isOfStage(LaneKind kind) {
          kind == LaneKind::RecvGrad || kind == LaneKind::SendGrad;
 }
 
+static bool isMessage(CommKind kind) {
+  return kind == CommKind::SendF || kind == CommKind::RecvF ||
+         kind == CommKind::SendB || kind == CommKind::RecvB;
+}
+
+/// Channels of the values that a message carries, each an instruction.
+std::vector<uint16_t> RoleBuilder::channelsOf(const CommAction &a) const {
+  const bool below = a.kind == CommKind::RecvF || a.kind == CommKind::SendB;
+  const bool forward = a.kind == CommKind::SendF || a.kind == CommKind::RecvF;
+  std::vector<uint16_t> result;
+  for (int32_t channel :
+       (forward ? channels.activation : channels.gradient)[a.stage - below])
+    if (channel >= 0)
+      result.push_back(uint16_t(channel));
+  return result;
+}
+
 int32_t RoleBuilder::laneOf(LaneKind kind, int32_t stage) const {
   auto lane = lanes.find({kind, stage});
   return lane == lanes.end() ? -1 : lane->second;
@@ -56,7 +73,8 @@ void RoleBuilder::indexActions() {
       if (action.wait)
         continue;
       const int32_t at = int32_t(instrs);
-      const Wait completed{uint16_t(l), ++instrs};
+      instrs += isMessage(action.kind) ? channelsOf(action).size() : 1;
+      const Wait completed{uint16_t(l), instrs};
       done[keyOf(action)] = completed;
       if (action.kind == CommKind::Reduce)
         partOf(action.stage).bucketDone[std::max(action.part, 0)] = completed;
@@ -267,16 +285,12 @@ rt::Instr RoleBuilder::instrOf(const CommAction &a) const {
     set(InstrKind::Load, 0);
     break;
   case CommKind::SendF:
-    set(InstrKind::Send, channels.activation[a.stage]);
+  case CommKind::SendB:
+    set(InstrKind::Send, channelsOf(a).front());
     break;
   case CommKind::RecvF:
-    set(InstrKind::Recv, channels.activation[a.stage - 1]);
-    break;
-  case CommKind::SendB:
-    set(InstrKind::Send, channels.gradient[a.stage - 1]);
-    break;
   case CommKind::RecvB:
-    set(InstrKind::Recv, channels.gradient[a.stage]);
+    set(InstrKind::Recv, channelsOf(a).front());
     break;
   case CommKind::Reduce:
     set(InstrKind::AllReduce, channels.group[a.stage][std::max(a.part, 0)]);
@@ -325,6 +339,14 @@ void RoleBuilder::makeLanes() {
       lane.waits.insert(lane.waits.end(), waits.begin(), waits.end());
       instr.waitEnd = uint32_t(lane.waits.size());
       lane.instrs.push_back(instr);
+      if (!isMessage(action.kind))
+        continue;
+      const std::vector<uint16_t> values = channelsOf(action);
+      for (size_t k = 1; k < values.size(); ++k) {
+        instr.target = values[k];
+        instr.waitBegin = instr.waitEnd;
+        lane.instrs.push_back(instr);
+      }
     }
     role.lanes.push_back(std::move(lane));
   }

@@ -36,21 +36,26 @@ ChannelTable makeChannels(const LoweringProblem &problem, rt::Plan &plan) {
   const std::vector<int32_t> roleOf = problem.roleOfStage();
   int32_t count = int32_t(problem.stages.size());
   for (int32_t b = 0; b + 1 < count; ++b) {
-    const Layer &last = problem.graph.layers[problem.stages[b].layerEnd - 1];
-    Bytes bytes = problem.graph.values[last.output].type.bytes() *
-                  problem.training.microBatchSize();
     const rt::Link &link = problem.boundaryLinks[b];
     const int32_t low = roleOf[b], high = roleOf[b + 1];
-    const bool crosses = low != high;
-    table.activation.push_back(crosses ? add(fmt::format("act{}", b),
-                                             rt::ChannelKind::Activation, low,
-                                             high, bytes, link)
-                                       : -1);
-    table.gradient.push_back(crosses && needsGrad[last.output]
-                                 ? add(fmt::format("grad{}", b),
-                                       rt::ChannelKind::Gradient, high, low,
-                                       bytes, link)
-                                 : -1);
+    std::vector<int32_t> &activations = table.activation.emplace_back();
+    std::vector<int32_t> &gradients = table.gradient.emplace_back();
+    if (low == high)
+      continue;
+    const std::vector<int32_t> values =
+        crossingValues(problem.graph, problem.stages[b].layerEnd);
+    for (size_t k = 0; k < values.size(); ++k) {
+      const Bytes bytes = problem.graph.values[values[k]].type.bytes() *
+                          problem.training.microBatchSize();
+      const std::string number =
+          values.size() > 1 ? fmt::format("{}_{}", b, k) : std::to_string(b);
+      activations.push_back(add("act" + number, rt::ChannelKind::Activation,
+                                low, high, bytes, link));
+      gradients.push_back(needsGrad[values[k]]
+                              ? add("grad" + number, rt::ChannelKind::Gradient,
+                                    high, low, bytes, link)
+                              : -1);
+    }
   }
   for (int32_t k = 0; k < int32_t(problem.ties.size()); ++k) {
     const TieInput &tie = problem.ties[k];
@@ -129,20 +134,22 @@ bool RoleBuilder::isHandover(int32_t boundary) const {
 
 void RoleBuilder::makeEndpoints() {
   auto add = [&](int32_t channel, const rt::BufferRef &buffer) {
-    if (channel >= 0)
-      role.channels.push_back({uint16_t(channel), buffer});
+    role.channels.push_back({uint16_t(channel), buffer});
   };
   for (const StagePart &part : parts) {
     const Stage &stage = part.stage;
     const int32_t s = part.index;
-    if (stage.input >= 0)
-      add(channels.activation[s - 1], locateTensor(part, stage.input));
-    if (stage.inputGradient >= 0)
-      add(channels.gradient[s - 1], locateTensor(part, stage.inputGradient));
-    if (stage.output >= 0)
-      add(channels.activation[s], locateTensor(part, stage.output));
-    if (stage.outputGrad >= 0)
-      add(channels.gradient[s], locateTensor(part, stage.outputGrad));
+    auto addAll = [&](const std::vector<Crossing> &end, int32_t boundary) {
+      for (size_t k = 0; k < end.size() && !isHandover(boundary); ++k) {
+        add(channels.activation[boundary][k],
+            locateTensor(part, end[k].tensor));
+        if (end[k].gradient >= 0)
+          add(channels.gradient[boundary][k],
+              locateTensor(part, end[k].gradient));
+      }
+    };
+    addAll(stage.inputs, s - 1);
+    addAll(stage.outputs, s);
     for (size_t k = 0; k < channels.group[s].size(); ++k)
       role.groups.push_back({uint16_t(channels.group[s][k]), part.buckets[k]});
   }

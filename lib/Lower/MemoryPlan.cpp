@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Offsets by first fit over decreasing sizes, saved tensors first: they are alive
-// together in the gap, so no order of them could need less.
+// Offsets by first fit over decreasing sizes, saved tensors first: they are
+// alive together in the gap, so no order of them could need less.
 //
 //===----------------------------------------------------------------------===//
 #include "MemoryPlan.h"
@@ -142,8 +142,8 @@ MemoryPlan takt::planMemory(const Stage &stage) {
 
   Packer slot, workspace;
   for (int32_t t : saved)
-    plan.offset[t] = slot.place(rt::alignUp(stage.tensors[t].bytes),
-                                plan.lifetimes[t], -1);
+    plan.offset[t] =
+        slot.place(rt::alignUp(stage.tensors[t].bytes), plan.lifetimes[t], -1);
   plan.savedBytes = slot.height;
   for (int32_t t : temporary) {
     Bytes bytes = rt::alignUp(stage.tensors[t].bytes);
@@ -156,4 +156,16 @@ MemoryPlan takt::planMemory(const Stage &stage) {
   }
   plan.workspaceBytes = workspace.height;
   return plan;
+}
+
+int8_t takt::lastPhase(const MemoryPlan &plan, const std::vector<Crossing> &end,
+                       bool gradients) {
+  int8_t last = -1;
+  for (const Crossing &crossing : end) {
+    int32_t tensor = gradients ? crossing.gradient : crossing.tensor;
+    if (tensor >= 0)
+      last = std::max(
+          {last, plan.lifetimes[tensor].lastPhase, int8_t(gradients ? 1 : 0)});
+  }
+  return last;
 }

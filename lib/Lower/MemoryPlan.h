@@ -1,4 +1,5 @@
-//===- MemoryPlan.h - where a stage's tensors lie -----------------*- C++ -*-===//
+//===- MemoryPlan.h - where a stage's tensors lie -----------------*- C++
+//-*-===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -48,5 +49,11 @@ struct MemoryPlan {
 };
 
 MemoryPlan planMemory(const Stage &stage);
+
+/// Last phase in which a stage needs the values, or the gradients, of a message
+/// over one of its ends; at least the one in which they are made or taken. -1:
+/// there is no such message.
+int8_t lastPhase(const MemoryPlan &plan, const std::vector<Crossing> &end,
+                 bool gradients);
 
 } // namespace takt

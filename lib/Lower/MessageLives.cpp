@@ -10,8 +10,6 @@
 //===----------------------------------------------------------------------===//
 #include "MemoryPlan.h"
 
-#include <algorithm>
-
 using namespace takt;
 
 MessageLives takt::messageLives(const LoweringProblem &problem, int32_t stage,
@@ -19,10 +17,8 @@ MessageLives takt::messageLives(const LoweringProblem &problem, int32_t stage,
   // Replicas make tensors smaller, not their lives shorter.
   const Stage built = buildStage(problem, stage, /*replicas=*/1, split);
   const MemoryPlan memory = planMemory(built);
-  auto last = [&](int32_t tensor, int8_t atLeast) {
-    return tensor < 0 ? int8_t(-1)
-                      : std::max(memory.lifetimes[tensor].lastPhase, atLeast);
-  };
-  return {last(built.input, 0), last(built.output, 0),
-          last(built.outputGrad, 1), last(built.inputGradient, 1)};
+  return {lastPhase(memory, built.inputs, false),
+          lastPhase(memory, built.outputs, false),
+          lastPhase(memory, built.outputs, true),
+          lastPhase(memory, built.inputs, true)};
 }

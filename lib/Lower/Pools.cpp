@@ -34,9 +34,11 @@ int32_t RoleBuilder::addPool(PoolKind kind, std::string name, Bytes slotBytes,
 /// stages of the role is a pool of the one that reads it.
 void RoleBuilder::makePassingPools(StagePart &part) {
   const Stage &stage = part.stage;
-  auto bytesOf = [&](int32_t tensor) {
-    return tensor < 0 ? 0 : stage.tensors[tensor].bytes;
-  };
+  for (const auto *end : {&stage.inputs, &stage.outputs})
+    for (const Crossing &crossing : *end)
+      for (int32_t tensor : {crossing.tensor, crossing.gradient})
+        if (tensor >= 0)
+          part.memory.offset[tensor] = crossing.offset;
   auto add = [&](TensorRole what, PoolKind kind, std::string name, Bytes bytes,
                  const SlotPlan &slots) {
     if (isMany())
@@ -53,16 +55,16 @@ void RoleBuilder::makePassingPools(StagePart &part) {
   add(TensorRole::Batch, PoolKind::Batch, "batch", batch, part.batchSlots);
   add(TensorRole::Internal, PoolKind::Saved, "saved", part.memory.savedBytes,
       part.savedSlots);
-  add(TensorRole::Input, PoolKind::Input, "input", bytesOf(stage.input),
-      part.inputSlots);
+  add(TensorRole::Input, PoolKind::Input, "input",
+      messageBytes(stage, stage.inputs, false), part.inputSlots);
   if (!isHandover(part.index))
-    add(TensorRole::Output, PoolKind::Output, "output", bytesOf(stage.output),
-        part.outputSlots);
+    add(TensorRole::Output, PoolKind::Output, "output",
+        messageBytes(stage, stage.outputs, false), part.outputSlots);
   add(TensorRole::OutputGrad, PoolKind::OutputGrad, "output gradient",
-      bytesOf(stage.outputGrad), part.outputGradSlots);
+      messageBytes(stage, stage.outputs, true), part.outputGradSlots);
   if (!isHandover(part.index - 1)) {
     add(TensorRole::InputGrad, PoolKind::InputGrad, "input gradient",
-        bytesOf(stage.inputGradient), part.inputGradSlots);
+        messageBytes(stage, stage.inputs, true), part.inputGradSlots);
     return;
   }
   StagePart &before = *(&part - 1);
@@ -191,9 +193,7 @@ rt::BufferRef RoleBuilder::locateTensor(const StagePart &part,
   if (t.role == TensorRole::Internal && part.memory.inWorkspace[tensor])
     return {poolOf.at(PoolKind::Workspace), part.memory.offset[tensor],
             t.bytes};
-  bool isPart = t.role == TensorRole::Internal || t.role == TensorRole::Batch;
-  return {part.poolOf.at(t.role), isPart ? part.memory.offset[tensor] : 0,
-          t.bytes};
+  return {part.poolOf.at(t.role), part.memory.offset[tensor], t.bytes};
 }
 
 rt::BufferRef RoleBuilder::locate(const StagePart &part,

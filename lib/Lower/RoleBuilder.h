@@ -25,7 +25,9 @@ namespace takt {
 
 /// Plan-level channels and groups by what they carry; -1: there is none.
 struct ChannelTable {
-  std::vector<int32_t> activation, gradient; ///< by boundary
+  /// By boundary and value that crosses it; of a boundary within a role
+  /// nothing.
+  std::vector<std::vector<int32_t>> activation, gradient;
   /// (tie, from, to): first stages of the runs at its ends.
   std::map<std::array<int32_t, 3>, int32_t> tie;
   std::vector<std::vector<int32_t>> group; ///< by stage and bucket; or empty
@@ -136,6 +138,8 @@ private:
   void indexActions();
   std::vector<rt::Wait> tiedBuckets(const TieRun &run, int32_t tie) const;
   std::vector<rt::Wait> waitsOf(const CommAction &action);
+  std::vector<uint16_t> channelsOf(const CommAction &action) const;
+  /// Of a message the instruction of its first value.
   rt::Instr instrOf(const CommAction &action) const;
   void makeLanes();
   void makeEndpoints();

@@ -194,9 +194,6 @@ SlotPlan RoleBuilder::receivedSlots(const StagePart &part, bool byBackward,
 
 /// The buffers between two neighbouring stages of the role.
 void RoleBuilder::planHandover(StagePart &from, StagePart &to) {
-  auto lastPhase = [](const StagePart &part, int32_t tensor, int8_t least) {
-    return std::max(part.memory.lifetimes[tensor].lastPhase, least);
-  };
   auto plan = [&](StagePart &reader, TensorRole what, Bytes bytes,
                   const std::vector<int32_t> &begins,
                   const std::vector<int32_t> &one,
@@ -208,18 +205,16 @@ void RoleBuilder::planHandover(StagePart &from, StagePart &to) {
     handovers.push_back({reader.index, what, bytes, begins, std::move(ends)});
     return slots;
   };
-  if (to.stage.input >= 0)
-    to.inputSlots =
-        plan(to, TensorRole::Input, to.stage.tensors[to.stage.input].bytes,
-             from.position[0],
-             givenBack(from, 0, lastPhase(from, from.stage.output, 0)),
-             givenBack(to, 0, lastPhase(to, to.stage.input, 0)));
-  if (from.stage.outputGrad >= 0)
-    from.outputGradSlots =
-        plan(from, TensorRole::OutputGrad,
-             from.stage.tensors[from.stage.outputGrad].bytes, to.position[1],
-             givenBack(to, 1, lastPhase(to, to.stage.inputGradient, 1)),
-             givenBack(from, 1, lastPhase(from, from.stage.outputGrad, 1)));
+  if (Bytes bytes = messageBytes(to.stage, to.stage.inputs, false))
+    to.inputSlots = plan(
+        to, TensorRole::Input, bytes, from.position[0],
+        givenBack(from, 0, lastPhase(from.memory, from.stage.outputs, false)),
+        givenBack(to, 0, lastPhase(to.memory, to.stage.inputs, false)));
+  if (Bytes bytes = messageBytes(from.stage, from.stage.outputs, true))
+    from.outputGradSlots = plan(
+        from, TensorRole::OutputGrad, bytes, to.position[1],
+        givenBack(to, 1, lastPhase(to.memory, to.stage.inputs, true)),
+        givenBack(from, 1, lastPhase(from.memory, from.stage.outputs, true)));
 }
 
 /// One load fills the buffers of all stages that have inputs: each is taken
@@ -255,25 +250,22 @@ void RoleBuilder::planSlots() {
   planLoads();
   for (StagePart &part : parts) {
     const Stage &stage = part.stage;
-    auto lastPhase = [&](int32_t tensor) {
-      return part.memory.lifetimes[tensor].lastPhase;
-    };
+    const int8_t input = lastPhase(part.memory, stage.inputs, false);
+    const int8_t output = lastPhase(part.memory, stage.outputs, false);
+    const int8_t outputGrad = lastPhase(part.memory, stage.outputs, true);
+    const int8_t inputGrad = lastPhase(part.memory, stage.inputs, true);
     const bool sendsOn = !isHandover(part.index);
     const bool sendsBack = !isHandover(part.index - 1);
     if (part.memory.savedBytes > 0)
-      part.savedSlots =
-          ownSlots(part, false, part.memory.savedUntil, false, 0);
-    if (stage.input >= 0 && sendsBack)
-      part.inputSlots = receivedSlots(part, false, lastPhase(stage.input));
-    if (stage.output >= 0 && sendsOn)
-      part.outputSlots =
-          ownSlots(part, false, lastPhase(stage.output), true, 1);
-    if (stage.outputGrad >= 0 && sendsOn)
-      part.outputGradSlots = receivedSlots(
-          part, true, std::max<int8_t>(lastPhase(stage.outputGrad), 1));
-    if (stage.inputGradient >= 0 && sendsBack)
-      part.inputGradSlots =
-          ownSlots(part, true, lastPhase(stage.inputGradient), true, 1);
+      part.savedSlots = ownSlots(part, false, part.memory.savedUntil, false, 0);
+    if (input >= 0 && sendsBack)
+      part.inputSlots = receivedSlots(part, false, input);
+    if (output >= 0 && sendsOn)
+      part.outputSlots = ownSlots(part, false, output, true, 1);
+    if (outputGrad >= 0 && sendsOn)
+      part.outputGradSlots = receivedSlots(part, true, outputGrad);
+    if (inputGrad >= 0 && sendsBack)
+      part.inputGradSlots = ownSlots(part, true, inputGrad, true, 1);
     if (!sendsBack)
       planHandover(*(&part - 1), part);
   }

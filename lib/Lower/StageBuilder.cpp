@@ -5,10 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks the layers forward, then backward, adding up the gradient of a value that
-// several layers read. The additions happen in the order of the backward walk,
-// which no cut can change: losses are equal bit for bit for every number of
-// stages.
+// Walks the layers forward, then backward, adding up the gradient of a value
+// that several layers read. The additions happen in the order of the backward
+// walk, which no cut can change: losses are equal bit for bit for every number
+// of stages.
+//
+// A value that later stages read, too, passes through the stage: it is copied
+// from the message that comes in to the one that goes on, and the gradient that
+// comes back for it is the sum of all later readers', to which this stage adds
+// its own.
 //
 //===----------------------------------------------------------------------===//
 #include "StageBuilder.h"
@@ -36,24 +41,31 @@ public:
   Stage build() {
     collectParams();
     addInputs();
+    addOutputs();
     for (int32_t l = input.layerBegin; l < input.layerEnd; ++l)
       emitter.forward(l);
-    bool last = size_t(index) + 1 == problem.stages.size();
-    if (!last) {
-      stage.output = tensorOf.at(graph.layers[input.layerEnd - 1].output);
-      stage.tensors[stage.output].role = TensorRole::Output;
-    }
-    backward(last);
+    for (Crossing &end : stage.outputs)
+      if (end.tensor < 0) {
+        end.tensor = tensorOf.at(end.value);
+        stage.tensors[end.tensor].role = TensorRole::Output;
+      }
+    backward();
+    for (Crossing &end : stage.inputs)
+      if (needsGrad[end.value])
+        finishInputGradient(end);
     return std::move(stage);
   }
 
 private:
   void collectParams();
   void addInputs();
-  void backward(bool last);
+  void addOutputs();
+  void backward();
   void addGradient(int32_t value, int32_t gradient, bool fresh,
                    std::vector<AbstractKernel> &out, int32_t layer);
-  void finishInputGradient(std::vector<AbstractKernel> &out);
+  void finishInputGradient(Crossing &end);
+  std::vector<Crossing> crossings(int32_t layer) const;
+  AbstractKernel copy(int32_t value, int32_t from, int32_t to, Phase phase);
 
   const LoweringProblem &problem;
   const Graph &graph;
@@ -64,7 +76,6 @@ private:
   std::map<int32_t, int32_t> gradOf;   ///< value -> gradient so far
   LayerEmitter emitter;
   std::vector<bool> needsGrad;
-  int32_t crossing = -1; ///< value received from the previous stage
 };
 
 void Builder::collectParams() {
@@ -87,27 +98,61 @@ void Builder::collectParams() {
   }
 }
 
+/// What crosses the cut before a layer, with its places in the message.
+std::vector<Crossing> Builder::crossings(int32_t layer) const {
+  std::vector<Crossing> result;
+  Bytes offset = 0;
+  for (int32_t value : crossingValues(graph, layer)) {
+    result.push_back({value, -1, -1, offset});
+    offset += rt::alignUp(graph.values[value].type.bytes() * stage.samples);
+  }
+  return result;
+}
+
 /// Tensors that come from outside: model inputs that some layer reads, and the
-/// value over the boundary before this stage.
+/// values over the cut before this stage.
 void Builder::addInputs() {
-  std::set<int32_t> seen;
+  auto add = [&](int32_t id, TensorRole role) {
+    const Value &value = graph.values[id];
+    return tensorOf[id] = emitter.newTensor(
+               value.name, value.type.bytes() * stage.samples, role);
+  };
   if (index > 0)
-    crossing = graph.layers[input.layerBegin - 1].output;
+    stage.inputs = crossings(input.layerBegin);
+  for (Crossing &end : stage.inputs)
+    end.tensor = add(end.value, TensorRole::Input);
   for (int32_t l = input.layerBegin; l < input.layerEnd; ++l)
-    for (int32_t id : graph.layers[l].inputs) {
-      const Value &value = graph.values[id];
-      if (value.producer >= input.layerBegin || !seen.insert(id).second)
-        continue;
-      bool loaded = value.producer < 0;
-      int32_t t =
-          emitter.newTensor(value.name, value.type.bytes() * stage.samples,
-                            loaded ? TensorRole::Batch : TensorRole::Input);
-      tensorOf[id] = t;
-      if (loaded)
-        stage.loads.push_back({value.name, t});
-      else
-        stage.input = t;
-    }
+    for (int32_t id : graph.layers[l].inputs)
+      if (graph.values[id].producer < 0 && !tensorOf.count(id))
+        stage.loads.push_back(
+            {graph.values[id].name, add(id, TensorRole::Batch)});
+}
+
+/// What passes through goes on at once: it need not stay for that.
+void Builder::addOutputs() {
+  if (size_t(index) + 1 == problem.stages.size())
+    return;
+  stage.outputs = crossings(input.layerEnd);
+  for (Crossing &end : stage.outputs) {
+    const Value &value = graph.values[end.value];
+    if (value.producer >= input.layerBegin)
+      continue;
+    int32_t from = tensorOf.at(end.value);
+    end.tensor = emitter.newTensor(value.name, stage.tensors[from].bytes,
+                                   TensorRole::Output);
+    stage.forward.push_back(copy(end.value, from, end.tensor, Phase::Forward));
+  }
+}
+
+AbstractKernel Builder::copy(int32_t value, int32_t from, int32_t to,
+                             Phase phase) {
+  AbstractKernel k;
+  k.kernel.kind = KernelKind::Copy;
+  k.kernel.phase = phase;
+  k.kernel.layer = input.layerBegin;
+  k.kernel.dims = {graph.values[value].type.elements() * stage.samples};
+  k.operands = {{Operand::Tensor, from, 0}, {Operand::Tensor, to, 0}};
+  return k;
 }
 
 /// A value read by several layers has the sum of their gradients. A gradient
@@ -125,7 +170,8 @@ void Builder::addGradient(int32_t value, int32_t gradient, bool fresh,
   int32_t earlier = it->second;
   if (fresh) {
     k.kernel.kind = KernelKind::Accumulate;
-    k.operands = {{Operand::Tensor, earlier, 0}, {Operand::Tensor, gradient, 0}};
+    k.operands = {{Operand::Tensor, earlier, 0},
+                  {Operand::Tensor, gradient, 0}};
     it->second = gradient;
   } else {
     int32_t sum = emitter.newTensor(graph.values[value].name + ".grad",
@@ -139,16 +185,12 @@ void Builder::addGradient(int32_t value, int32_t gradient, bool fresh,
   out.push_back(std::move(k));
 }
 
-void Builder::backward(bool last) {
-  if (!last) {
-    int32_t value = graph.layers[input.layerEnd - 1].output;
-    if (needsGrad[value]) {
-      stage.outputGrad = emitter.newTensor(graph.values[value].name + ".grad",
-                                           stage.tensors[stage.output].bytes,
-                                           TensorRole::OutputGrad);
-      gradOf[value] = stage.outputGrad;
-    }
-  }
+void Builder::backward() {
+  for (Crossing &end : stage.outputs)
+    if (needsGrad[end.value])
+      gradOf[end.value] = end.gradient = emitter.newTensor(
+          graph.values[end.value].name + ".grad",
+          stage.tensors[end.tensor].bytes, TensorRole::OutputGrad);
   auto &inputGrads = stage.inputGrad;
   auto &weightGrads = stage.split ? stage.weightGrad : stage.inputGrad;
   for (int32_t l = input.layerEnd - 1; l >= input.layerBegin; --l) {
@@ -168,33 +210,36 @@ void Builder::backward(bool last) {
       if (grads[i] >= 0)
         addGradient(layer.inputs[i], grads[i], grads[i] != dy, inputGrads, l);
   }
-  if (crossing >= 0 && needsGrad[crossing])
-    finishInputGradient(inputGrads);
 }
 
 /// What goes to the previous stage lies in a buffer of its own; a gradient that
 /// was only handed through is copied there.
-void Builder::finishInputGradient(std::vector<AbstractKernel> &out) {
-  int32_t gradient = gradOf.at(crossing);
+void Builder::finishInputGradient(Crossing &end) {
+  int32_t gradient = gradOf.at(end.value);
   if (stage.tensors[gradient].role == TensorRole::Internal) {
     stage.tensors[gradient].role = TensorRole::InputGrad;
-    stage.inputGradient = gradient;
+    end.gradient = gradient;
     return;
   }
-  stage.inputGradient = emitter.newTensor(
-      graph.values[crossing].name + ".grad", stage.tensors[gradient].bytes,
-      TensorRole::InputGrad);
-  AbstractKernel k;
-  k.kernel.kind = KernelKind::Copy;
-  k.kernel.phase = Phase::InputGrad;
-  k.kernel.layer = input.layerBegin;
-  k.kernel.dims = {graph.values[crossing].type.elements() * stage.samples};
-  k.operands = {{Operand::Tensor, gradient, 0},
-                {Operand::Tensor, stage.inputGradient, 0}};
-  out.push_back(std::move(k));
+  end.gradient =
+      emitter.newTensor(graph.values[end.value].name + ".grad",
+                        stage.tensors[gradient].bytes, TensorRole::InputGrad);
+  stage.inputGrad.push_back(
+      copy(end.value, gradient, end.gradient, Phase::InputGrad));
 }
 
 } // namespace
+
+Bytes takt::messageBytes(const Stage &stage, const std::vector<Crossing> &end,
+                         bool gradients) {
+  Bytes bytes = 0;
+  for (const Crossing &crossing : end) {
+    int32_t tensor = gradients ? crossing.gradient : crossing.tensor;
+    if (tensor >= 0)
+      bytes = crossing.offset + stage.tensors[tensor].bytes;
+  }
+  return bytes;
+}
 
 Stage takt::buildStage(const LoweringProblem &problem, int32_t index,
                        int32_t replicas, bool split) {

@@ -58,6 +58,16 @@ struct StageParam {
   Bytes bytes = 0;
 };
 
+/// A value that crosses an end of the stage. The message over a cut holds all
+/// such values one after another; the gradients coming back lie at the same
+/// offsets, so that it is known which is whose.
+struct Crossing {
+  int32_t value = -1;
+  int32_t tensor = -1;   ///< as it is received or sent
+  int32_t gradient = -1; ///< the same; -1: it has none
+  Bytes offset = 0;      ///< of both in their messages
+};
+
 /// Everything of a stage but addresses.
 struct Stage {
   std::vector<StageTensor> tensors;
@@ -67,10 +77,15 @@ struct Stage {
   std::vector<AbstractKernel> forward, inputGrad, weightGrad;
   bool split = false;
   std::vector<std::pair<std::string, int32_t>> loads; ///< input name, tensor
-  int32_t input = -1, output = -1, outputGrad = -1, inputGradient = -1;
+  std::vector<Crossing> inputs, outputs; ///< in the order of their producers
   int32_t loss = -1;
   int64_t samples = 1; ///< of this rank's share of a micro-batch
 };
+
+/// Bytes of the message of all values, or of all gradients, over an end of a
+/// stage; 0: there is none.
+Bytes messageBytes(const Stage &stage, const std::vector<Crossing> &end,
+                   bool gradients);
 
 /// Writes a stage's procedures for each of `replicas`. `split`: some action of
 /// the stage is I or W.

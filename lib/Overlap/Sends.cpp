@@ -75,7 +75,9 @@ std::optional<TailSend> takt::tailSend(const LoweringProblem &problem,
     return std::nullopt;
 
   const rt::Lane &sends = role.lanes[sendLane];
-  send.time = rt::transferTime(plan, plan.channels[sends.instrs.back().target]);
+  for (const rt::Instr &instr : sends.instrs) // a message may be several
+    if (instr.microBatch == send.microBatch)
+      send.time += rt::transferTime(plan, plan.channels[instr.target]);
   Nanos begin = 0, ready = 0, end = 0, others = 0;
   for (const rt::Record &record : run.records) {
     if (record.rank < role.firstRank)

@@ -120,9 +120,10 @@ InferredType inferOutput(const Layer &layer,
                          const std::vector<TensorType> &inputs,
                          const std::vector<rt::Param> &params);
 
-/// Whether the gradient of a value is needed: some trainable parameter lies at
-/// or before its producer. Indexed by value id. Frozen prefixes thus have
-/// neither backward work nor saved tensors.
+/// Whether a value has a gradient: some trainable parameter lies at or before
+/// its producer, and some layer that reads it gives one (a loss gives none to
+/// its target). Indexed by value id. Frozen prefixes thus have neither backward
+/// work nor saved tensors.
 std::vector<bool> valuesNeedingGrad(const Graph &graph);
 
 //===----------------------------------------------------------------------===//
@@ -137,6 +138,11 @@ struct Segment {
   int32_t output = -1; ///< the one value that crosses the end; -1 for the last
 };
 std::vector<Segment> chainSegments(const Graph &graph);
+
+/// Layer outputs that cross a cut before a layer: made by earlier layers, read
+/// by it or later ones. In the order in which they are made; model inputs are
+/// left out, as every stage loads those that it reads.
+std::vector<int32_t> crossingValues(const Graph &graph, int32_t layer);
 
 //===----------------------------------------------------------------------===//
 // Work of one layer, for `samples` samples

@@ -198,7 +198,8 @@ int32_t stageAtEnd(const Role &role, const Channel &channel, bool sending) {
   int32_t stage = -1;
   if (channel.kind == ChannelKind::Tie && numbers.size() == 3) {
     stage = numbers[sending ? 1 : 2];
-  } else if (channel.kind != ChannelKind::Tie && numbers.size() == 1) {
+  } else if (channel.kind != ChannelKind::Tie && !numbers.empty() &&
+             numbers.size() < 3) {
     bool lower = (channel.kind == ChannelKind::Activation) == sending;
     stage = numbers[0] + (lower ? 0 : 1);
   }
@@ -218,7 +219,10 @@ static std::string transferText(const Plan &plan, const Role &role,
                        stageAtEnd(peer, channel, !sending));
   }
   char what = channel.kind == ChannelKind::Activation ? 'F' : 'B';
-  return fmt::format("{}{}_{}{}", stage, verb, what, instr.microBatch);
+  // One of several values over a boundary has a number of its own.
+  std::vector<int32_t> numbers = numbersIn(channel.name);
+  return fmt::format("{}{}_{}{}{}", stage, verb, what, instr.microBatch,
+                     numbers.size() == 2 ? fmt::format(".{}", numbers[1]) : "");
 }
 
 /// Buckets count by their group's place among those of the role. A role of

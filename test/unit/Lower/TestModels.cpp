@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
+#include <random>
 #include <set>
 
 using namespace takt;
@@ -174,27 +175,88 @@ Graph takt::test::makeMlp(int layers, int64_t width, bool shared) {
   return w.graph;
 }
 
+Graph takt::test::makeSkips(uint64_t seed, int layers, int64_t width) {
+  std::mt19937_64 random(seed);
+  auto pick = [&](size_t n) { return size_t(random() % n); };
+  Writer w;
+  w.graph.name = "skips";
+  int32_t target = w.input("target", DType::Float32, {width});
+  std::vector<int32_t> values{
+      w.linear("in", w.input("x", DType::Float32, {width}), width)};
+  std::set<int32_t> unread(values.begin(), values.end());
+  // Mostly what nothing reads yet, so that paths grow long.
+  auto take = [&] {
+    int32_t value = !unread.empty() && pick(3) > 0
+                        ? *std::next(unread.begin(), pick(unread.size()))
+                        : values[pick(values.size())];
+    unread.erase(value);
+    return value;
+  };
+  auto sum = [&](const std::string &name, int32_t a, int32_t b) {
+    return w.add(LayerKind::Add, name, {a, b});
+  };
+  for (int i = 0; i < layers; ++i) {
+    std::string n = std::to_string(i);
+    int32_t x = take(), y = -1;
+    switch (pick(5)) {
+    case 0:
+    case 1:
+      y = w.linear("fc" + n, x, width);
+      break;
+    case 2:
+      y = w.norm("ln" + n, x);
+      break;
+    case 3:
+      y = w.add(LayerKind::Gelu, "act" + n, {x});
+      break;
+    default:
+      y = sum("add" + n, x, take());
+    }
+    values.push_back(y);
+    unread.insert(y);
+  }
+  int32_t x = *unread.begin();
+  unread.erase(x);
+  for (int32_t other : unread)
+    x = sum("join" + std::to_string(other), x, other);
+  w.add(LayerKind::MeanSquaredError, "loss",
+        {w.linear("out", x, width), target});
+  return w.graph;
+}
+
 LoweringProblem takt::test::makeProblem(Graph graph, std::vector<int64_t> cuts,
                                         int32_t microBatches,
                                         const std::vector<int32_t> &replicas,
                                         const std::string &schedule,
                                         int64_t microBatchSize) {
+  std::vector<Segment> segments = chainSegments(graph);
+  std::vector<int32_t> layers;
+  for (int64_t cut : cuts)
+    layers.push_back(segments[cut].begin);
+  return cutBefore(std::move(graph), std::move(layers), microBatches, replicas,
+                   schedule, microBatchSize);
+}
+
+LoweringProblem takt::test::cutBefore(Graph graph, std::vector<int32_t> cuts,
+                                      int32_t microBatches,
+                                      const std::vector<int32_t> &replicas,
+                                      const std::string &schedule,
+                                      int64_t microBatchSize) {
   LoweringProblem problem;
   problem.cluster = "test";
   problem.schedule = schedule;
   problem.costSource = "unit";
-  std::vector<Segment> segments = chainSegments(graph);
   problem.graph = std::move(graph);
   problem.training.globalBatch = microBatchSize * microBatches;
   problem.training.microBatches = microBatches;
   problem.training.optimizer = rt::OptimizerKind::AdamW;
-  cuts.push_back(int64_t(segments.size()));
+  cuts.push_back(int32_t(problem.graph.layers.size()));
   int32_t begin = 0, device = 0;
   std::vector<std::pair<int32_t, int32_t>> ranges;
   for (size_t s = 0; s < cuts.size(); ++s) {
     StageInput stage;
     stage.layerBegin = begin;
-    stage.layerEnd = begin = segments[cuts[s] - 1].end;
+    stage.layerEnd = begin = cuts[s];
     RoleInput role;
     role.stages = {int32_t(s)};
     role.replicas = replicas[s];

@@ -33,6 +33,11 @@ Graph makeLlama(int blocks, int64_t width, int64_t positions);
 /// parameters of the first.
 Graph makeMlp(int layers, int64_t width, bool shared = false);
 
+/// A random model of linear, normalising, activating and adding layers whose
+/// values are read by layers near and far: `layers` of them, and what joins all
+/// that is left to a mean squared error.
+Graph makeSkips(uint64_t seed, int layers, int64_t width);
+
 /// Cuts a graph before the given segments, `replicas` each, with unit costs
 /// (F = 1 and B = 2 microseconds a stage) and free links.
 LoweringProblem makeProblem(Graph graph, std::vector<int64_t> cuts,
@@ -40,6 +45,13 @@ LoweringProblem makeProblem(Graph graph, std::vector<int64_t> cuts,
                             const std::vector<int32_t> &replicas,
                             const std::string &schedule,
                             int64_t microBatchSize = 4);
+
+/// The same, cut before the given layers: several values may cross.
+LoweringProblem cutBefore(Graph graph, std::vector<int32_t> cuts,
+                          int32_t microBatches,
+                          const std::vector<int32_t> &replicas,
+                          const std::string &schedule,
+                          int64_t microBatchSize = 4);
 
 /// The same with several stages a role: list r of the schedule is what role r
 /// does, with the replicas of its first stage.

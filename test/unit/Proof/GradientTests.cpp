@@ -28,10 +28,15 @@ using namespace takt::test;
 
 namespace {
 
+/// `named`: the failure is that of the kernel's own layer, not of one that a
+/// copy or a sum on the way to another stage fails.
 void expectRefused(const rt::Plan &plan, const rt::Kernel &kernel,
-                   const std::string &what) {
+                   const std::string &what, bool named) {
   rt::Proof proof = rt::prove(plan);
   ASSERT_FALSE(proof.holds()) << what;
+  EXPECT_FALSE(rt::checkCertificate(plan).holds()) << what;
+  if (!named)
+    return;
   EXPECT_EQ(proof.failure->rule, rt::ProofRule::Completeness)
       << what << ": " << rt::proofText(proof);
   // Updates name the parameter, whose name begins with that of a layer.
@@ -40,7 +45,6 @@ void expectRefused(const rt::Plan &plan, const rt::Kernel &kernel,
               std::string::npos)
         << what << ": " << rt::proofText(proof);
   }
-  EXPECT_FALSE(rt::checkCertificate(plan).holds()) << what;
 }
 
 /// A stage with I and W that every micro-batch passes as B never calls them.
@@ -54,7 +58,7 @@ bool isCalled(const rt::Role &role, const rt::Procedure &procedure) {
 }
 
 /// Drops and doubles every kernel that runs, in turn.
-void tryAll(rt::Plan plan, const std::string &name) {
+void tryAll(rt::Plan plan, const std::string &name, bool named = true) {
   rt::Proof proof = rt::certify(plan);
   ASSERT_TRUE(proof.holds()) << name << ": " << rt::proofText(proof);
   for (rt::Role &role : plan.roles)
@@ -66,10 +70,10 @@ void tryAll(rt::Plan plan, const std::string &name) {
                            std::string(rt::nameOf(all[i].kind)) + ") of " +
                            procedure.name + " of " + role.name;
         procedure.kernels.erase(procedure.kernels.begin() + i);
-        expectRefused(plan, all[i], what + " dropped");
+        expectRefused(plan, all[i], what + " dropped", named);
         procedure.kernels = all;
         procedure.kernels.insert(procedure.kernels.begin() + i, all[i]);
-        expectRefused(plan, all[i], what + " doubled");
+        expectRefused(plan, all[i], what + " doubled", named);
         procedure.kernels = all;
       }
 }
@@ -92,7 +96,56 @@ rt::Plan gptPlan(bool tied, bool frozen, int stages) {
                            /*microBatchSize=*/2));
 }
 
+/// A model with skip connections, cut before layers that are spread over it.
+LoweringProblem skipProblem(uint64_t seed, int stages, const char *schedule) {
+  Graph graph = makeSkips(seed, 9, 4);
+  std::vector<int32_t> cuts;
+  for (int s = 1; s < stages; ++s)
+    cuts.push_back(int32_t(graph.layers.size()) * s / stages);
+  return cutBefore(std::move(graph), cuts, 2, std::vector<int32_t>(stages, 1),
+                   schedule, /*microBatchSize=*/2);
+}
+
 } // namespace
+
+TEST(Gradients, EveryKernelIsNeededOnceWhereSeveralValuesCross) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    tryAll(lower(skipProblem(seed, 3, "1f1b")), "skips " + std::to_string(seed),
+           false);
+    LoweringProblem four = skipProblem(seed, 4, "1f1b");
+    tryAll(lower(placeStages(four, interleaved(2, 2, 2, seed % 2))),
+           "placed skips " + std::to_string(seed), false);
+  }
+}
+
+// Of several gradients that come back each must be that of its own value.
+TEST(Gradients, GradientsOfSeveralValuesAreNotExchanged) {
+  int tried = 0, missing = 0;
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const rt::Plan plan = lower(skipProblem(seed, 3, "1f1b"));
+    for (size_t a = 0; a < plan.channels.size(); ++a)
+      for (size_t b = a + 1; b < plan.channels.size(); ++b) {
+        const rt::Channel &one = plan.channels[a], &other = plan.channels[b];
+        if (one.kind != rt::ChannelKind::Gradient || other.kind != one.kind ||
+            one.srcRole != other.srcRole)
+          continue;
+        rt::Plan broken = plan;
+        auto endOf = [&](size_t channel) -> rt::BufferRef & {
+          return const_cast<rt::Endpoint *>(
+                     rt::findEndpoint(broken.roles[one.srcRole].channels,
+                                      uint16_t(channel)))
+              ->buffer;
+        };
+        std::swap(endOf(a), endOf(b));
+        EXPECT_TRUE(rt::checkStructure(broken).empty());
+        // Both are whole gradients, each of the other's value.
+        ++tried;
+        missing += !rt::prove(broken).holds();
+      }
+  }
+  EXPECT_GT(tried, 0);
+  EXPECT_EQ(missing, tried);
+}
 
 TEST(Gradients, EveryKernelIsNeededOnceInRandomPlans) {
   std::set<std::string> procedures;
@@ -163,4 +216,38 @@ TEST(Gradients, TrainedParametersHaveGradients) {
   role.params.back().state.clear();
   rt::Proof proof = rt::prove(plan);
   ASSERT_FALSE(proof.holds());
+}
+
+// A value that later stages read, too, and whose gradient does not come back.
+TEST(Gradients, EveryValueThatLearnsGetsItsGradientBack) {
+  int tried = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    const rt::Plan plan = lower(skipProblem(seed, 2, "gpipe"));
+    std::vector<uint16_t> gradients;
+    for (size_t c = 0; c < plan.channels.size(); ++c)
+      if (plan.channels[c].kind == rt::ChannelKind::Gradient)
+        gradients.push_back(uint16_t(c));
+    if (gradients.size() < 2)
+      continue;
+    for (uint16_t lost : gradients) {
+      rt::Plan broken = plan;
+      for (rt::Role &role : broken.roles) {
+        role.channels.erase(
+            std::remove_if(role.channels.begin(), role.channels.end(),
+                           [&](const auto &e) { return e.target == lost; }),
+            role.channels.end());
+        for (rt::Lane &lane : role.lanes) {
+          std::vector<rt::Instr> kept;
+          for (const rt::Instr &instr : lane.instrs)
+            if (instr.kind == rt::InstrKind::Call || instr.target != lost ||
+                instr.kind == rt::InstrKind::Load)
+              kept.push_back(instr);
+          lane.instrs = std::move(kept);
+        }
+      }
+      ++tried;
+      EXPECT_FALSE(rt::prove(broken).holds()) << "seed " << seed;
+    }
+  }
+  EXPECT_GT(tried, 0);
 }

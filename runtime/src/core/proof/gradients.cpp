@@ -13,6 +13,8 @@
 //===----------------------------------------------------------------------===//
 #include "layer_gradients.h"
 
+#include "../channel_stage.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -131,6 +133,8 @@ std::optional<ProofFailure> RoleChecker::handOvers() const {
     if (giver.stage == stage || own.opaque() || next.opaque())
       return failure;
     for (const BufferKey &gradient : own.handedOver) {
+      if (own.left.size() > 1 && !isGradientOf(gradient, tensor))
+        continue;
       auto made = next.held.find(gradient);
       if (made == next.held.end() ||
           !(made->second == next.dueOutside.at(tensor)))
@@ -216,10 +220,64 @@ std::optional<ProofFailure> checkLayers(const Plan &plan) {
       {}};
 }
 
+/// The gradient channel of an activation channel by the offsets at one end; -1:
+/// none. Nothing where a stage has one activation there, so that nothing can be
+/// mistaken.
+std::optional<int32_t> gradientAt(const Plan &plan, size_t activation,
+                                  bool sending) {
+  const Channel &own = plan.channels[activation];
+  const Role &role = plan.roles[sending ? own.srcRole : own.dstRole];
+  const Role *peer = &plan.roles[sending ? own.dstRole : own.srcRole];
+  const Endpoint *end = findEndpoint(role.channels, uint16_t(activation));
+  int32_t stage = stageAtEnd(role, own, sending), gradient = -1;
+  int activations = 0;
+  for (const Endpoint &other : role.channels) {
+    const Channel &channel = plan.channels[other.target];
+    bool back = channel.kind == ChannelKind::Gradient;
+    bool sends = back ? !sending : sending;
+    const Role *far = &plan.roles[sends ? channel.dstRole : channel.srcRole];
+    if (channel.kind == ChannelKind::Tie || far != peer ||
+        &plan.roles[sends ? channel.srcRole : channel.dstRole] != &role ||
+        stageAtEnd(role, channel, sends) != stage)
+      continue;
+    activations += !back;
+    if (back && end && isGradientOf(keyOf(other.buffer), keyOf(end->buffer)))
+      gradient = other.target;
+  }
+  if (activations < 2)
+    return std::nullopt;
+  return gradient;
+}
+
+/// Both ends of a boundary must agree on which gradient is whose.
+std::optional<ProofFailure> checkPairs(const Plan &plan) {
+  auto name = [&](std::optional<int32_t> channel) {
+    return channel.value_or(-1) < 0 ? std::string("none")
+                                    : quoted(plan.channels[*channel].name);
+  };
+  for (size_t c = 0; c < plan.channels.size(); ++c) {
+    if (plan.channels[c].kind != ChannelKind::Activation)
+      continue;
+    auto sent = gradientAt(plan, c, true), taken = gradientAt(plan, c, false);
+    if (sent != taken)
+      return ProofFailure{
+          ProofRule::Completeness,
+          fmt::format("channel {}: by the offsets in its messages the gradient "
+                      "is that of channel {} where it is sent, of channel {} "
+                      "where it is received",
+                      quoted(plan.channels[c].name), name(sent), name(taken)),
+          {},
+          {}};
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 GradientProof checkGradients(const Program &program) {
   if (auto failure = checkLayers(program.plan))
+    return {failure, false};
+  if (auto failure = checkPairs(program.plan))
     return {failure, false};
   for (size_t r = 0; r < program.plan.roles.size(); ++r) {
     RoleChecker checker(program, r);

@@ -75,10 +75,10 @@ LayerGradients::LayerGradients(RoleGradients &common, int32_t stage,
         stageAtEnd(role, channel, sends) != stage)
       continue;
     bool activation = channel.kind == ChannelKind::Activation;
-    if (activation && sends)
-      left.insert(keyOf(end.buffer));
-    else if (!activation && !sends)
-      arriving.push_back(keyOf(end.buffer));
+    (activation ? sends ? left : came
+     : sends    ? sent
+                : arriving)
+        .insert(keyOf(end.buffer));
   }
 }
 
@@ -106,8 +106,9 @@ void LayerGradients::eachKernel(
 void LayerGradients::once(uint16_t procedure, const Kernel &kernel) {
   std::vector<BufferKey> operands;
   bool isForward = role.procedures[procedure].phase == Phase::Forward;
-  if (!(isForward ? forwardFlow(kernel).known
-                  : backwardFlow(kernel.kind).known))
+  bool ofLayer =
+      isForward ? forwardFlow(kernel).known : backwardFlow(kernel.kind).known;
+  if (!ofLayer || kernel.kind == KernelKind::Copy)
     for (const BufferRef &ref : kernel.operands)
       operands.push_back(keyOf(ref));
   if (!seen.insert({kernel.kind, kernel.phase, kernel.layer, operands}).second)
@@ -119,10 +120,18 @@ void LayerGradients::once(uint16_t procedure, const Kernel &kernel) {
 //===----------------------------------------------------------------------===//
 
 /// The tensor that a buffer holds; one of the stages before, if none of this.
+/// Whether a gradient is sent for a tensor that came in among several.
+bool LayerGradients::goesBack(const BufferKey &tensor) const {
+  return came.count(tensor) > 0 &&
+         std::any_of(sent.begin(), sent.end(), [&](const BufferKey &gradient) {
+           return isGradientOf(gradient, tensor);
+         });
+}
+
 size_t LayerGradients::tensorIn(const BufferRef &ref) {
   auto [entry, isNew] = current.insert({keyOf(ref), tensors.size()});
   if (isNew)
-    tensors.push_back({keyOf(ref), true, false, {}, {}});
+    tensors.push_back({keyOf(ref), true, goesBack(keyOf(ref)), false, {}, {}});
   return entry->second;
 }
 
@@ -136,7 +145,15 @@ void LayerGradients::forward(uint16_t procedure, const Kernel &kernel) {
     step.inputs.push_back(tensorIn(kernel.operands[input]));
   step.output = tensors.size();
   BufferKey made = keyOf(kernel.operands[step.flow.output]);
-  tensors.push_back({made, false, false, {}, {}});
+  bool learns = std::any_of(
+      kernel.operands.begin(), kernel.operands.end(), [&](const auto &ref) {
+        auto param = common.paramOfWeight.find(keyOf(ref));
+        return param != common.paramOfWeight.end() &&
+               !role.params[param->second].grads.empty();
+      });
+  for (size_t input : step.inputs)
+    learns |= tensors[input].learns;
+  tensors.push_back({made, false, learns, false, {}, {}});
   current[made] = step.output;
   stepOf[{kernel.layer, kernel.kind}] = steps.size();
   steps.push_back(std::move(step));
@@ -145,7 +162,7 @@ void LayerGradients::forward(uint16_t procedure, const Kernel &kernel) {
 /// Readers come after the kernel that makes a tensor: going back, all of them
 /// are known.
 void LayerGradients::findDue() {
-  size_t leaving = 0;
+  std::vector<size_t> leaving;
   for (const auto &[key, tensor] : current) {
     auto found = common.readers.find(key);
     bool isRead = found != common.readers.end() &&
@@ -153,15 +170,26 @@ void LayerGradients::findDue() {
     if (tensors[tensor].outside || (!isRead && !left.count(key)))
       continue;
     left.insert(key);
-    ++leaving;
-    tensors[tensor].alive = true;
-    if (arriving.empty())
-      tensors[tensor].due.add(share(Share::HandedOver));
-    for (const BufferKey &arrival : arriving)
-      tensors[tensor].due.add(shareOf(arrival));
+    leaving.push_back(tensor);
   }
-  // Of several tensors that leave it is not said which gradient is whose.
-  isOpaque |= leaving > 1;
+  for (size_t i : leaving) {
+    Tensor &tensor = tensors[i];
+    tensor.alive = true;
+    if (arriving.empty())
+      tensor.due.add(handedShare(tensor.buffer));
+    bool comesBack = false;
+    for (const BufferKey &arrival : arriving)
+      if (left.size() == 1 || isGradientOf(arrival, tensor.buffer)) {
+        tensor.due.add(shareOf(arrival));
+        comesBack = true;
+      }
+    if (!arriving.empty() && !comesBack && tensor.learns)
+      return fail(procedures.front(), nullptr,
+                  fmt::format("makes what is sent from byte {} of pool {}, for "
+                              "which no gradient comes back",
+                              tensor.buffer.second,
+                              quoted(role.pools[tensor.buffer.first].name)));
+  }
   for (size_t i = steps.size(); i-- > 0;) {
     Step &step = steps[i];
     const Tensor output = tensors[step.output];
@@ -185,16 +213,21 @@ void LayerGradients::findDue() {
 // Backward
 //===----------------------------------------------------------------------===//
 
+/// Of several tensors that leave, the offset says which gradient is whose.
+ShareSum LayerGradients::handedShare(const BufferKey &key) const {
+  return share(Share::HandedOver, left.size() > 1 ? uint64_t(key.second) : 0);
+}
+
 ShareSum LayerGradients::read(const BufferKey &key) {
   auto found = held.find(key);
   if (found != held.end())
     return found->second;
-  if (std::find(arriving.begin(), arriving.end(), key) != arriving.end())
+  if (arriving.count(key))
     return shareOf(key);
   if (!arriving.empty())
     return share(Share::Unknown);
   handedOver.insert(key);
-  return share(Share::HandedOver);
+  return handedShare(key);
 }
 
 /// The layers whose shares are due, the nearest first; those that hand it on
@@ -350,24 +383,18 @@ void LayerGradients::checkProfiled() {
 
 /// The gradient of what came in goes back whole.
 void LayerGradients::checkSent() {
-  std::vector<BufferKey> came, sent;
-  for (const Endpoint &end : role.channels) {
-    const Channel &channel = plan.channels[end.target];
-    bool sends = channel.srcRole == common.index;
-    if (stageAtEnd(role, channel, sends) != stage)
-      continue;
-    if (channel.kind == ChannelKind::Activation && !sends)
-      came.push_back(keyOf(end.buffer));
-    else if (channel.kind == ChannelKind::Gradient && sends)
-      sent.push_back(keyOf(end.buffer));
-  }
-  if (came.size() != 1 || sent.size() != 1 || !dueOutside.count(came[0]))
-    return;
-  for (const Tensor &tensor : tensors)
-    if (tensor.outside && tensor.buffer == came[0] &&
-        !(read(sent[0]) == tensor.due))
+  auto sentFor = [&](const BufferKey &value) {
+    return std::find_if(sent.begin(), sent.end(), [&](const BufferKey &key) {
+      return isGradientOf(key, value) || came.size() == 1;
+    });
+  };
+  for (const Tensor &tensor : tensors) {
+    auto gradient = sentFor(tensor.buffer);
+    if (tensor.outside && gradient != sent.end() && came.count(tensor.buffer) &&
+        !(read(*gradient) == tensor.due))
       return fail(procedures.back(), nullptr,
                   "sends a gradient that " + dueText(tensor));
+  }
 }
 
 std::optional<ProofFailure> LayerGradients::run() {

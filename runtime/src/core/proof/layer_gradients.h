@@ -48,6 +48,11 @@ struct ShareSum {
 /// Pool and offset of a buffer.
 using BufferKey = std::pair<uint16_t, Bytes>;
 inline BufferKey keyOf(const BufferRef &ref) { return {ref.pool, ref.offset}; }
+/// Where several tensors cross a boundary, the gradient of each lies in its own
+/// message at the offset that the tensor has in its.
+inline bool isGradientOf(const BufferKey &gradient, const BufferKey &tensor) {
+  return gradient.second == tensor.second;
+}
 
 /// What the stages of a role have in common.
 struct RoleGradients {
@@ -102,6 +107,7 @@ private:
   struct Tensor {
     BufferKey buffer;
     bool outside = false;
+    bool learns = false; ///< something trained lies at or before it
     bool alive = false;
     ShareSum due;
     std::vector<size_t> readers; ///< steps that are alive
@@ -110,6 +116,7 @@ private:
   void eachKernel(const std::function<void(uint16_t, const Kernel &)> &visit);
   void once(uint16_t procedure, const Kernel &kernel);
   void forward(uint16_t procedure, const Kernel &kernel);
+  bool goesBack(const BufferKey &tensor) const;
   size_t tensorIn(const BufferRef &ref);
   void findDue();
   void backward(uint16_t procedure, const Kernel &kernel);
@@ -119,6 +126,7 @@ private:
   void checkWeights();
   void checkProfiled();
   void checkSent();
+  ShareSum handedShare(const BufferKey &key) const;
   ShareSum read(const BufferKey &key);
   std::string dueText(const Tensor &tensor) const;
   std::string layerText(int32_t layer) const;
@@ -133,7 +141,8 @@ private:
   std::map<std::pair<int32_t, KernelKind>, size_t> stepOf; ///< by layer
   std::vector<Tensor> tensors;
   std::map<BufferKey, size_t> current; ///< tensor that a buffer holds
-  std::vector<BufferKey> arriving;     ///< gradients that come in messages
+  /// Tensors that come in messages, and gradients that come and go in them.
+  std::set<BufferKey> came, arriving, sent;
   /// Layers known by costs only have no operands: the graph is not known.
   bool isOpaque = false;
   std::map<int32_t, std::multiset<size_t>> added; ///< parameters, by layer
