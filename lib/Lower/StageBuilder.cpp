@@ -50,6 +50,7 @@ public:
         stage.tensors[end.tensor].role = TensorRole::Output;
       }
     backward();
+    freeOutputs();
     for (Crossing &end : stage.inputs)
       if (needsGrad[end.value])
         finishInputGradient(end);
@@ -61,6 +62,7 @@ private:
   void addInputs();
   void addOutputs();
   void backward();
+  void freeOutputs();
   void addGradient(int32_t value, int32_t gradient, bool fresh,
                    std::vector<AbstractKernel> &out, int32_t layer);
   void finishInputGradient(Crossing &end);
@@ -209,6 +211,31 @@ void Builder::backward() {
     for (size_t i = 0; i < grads.size(); ++i)
       if (grads[i] >= 0)
         addGradient(layer.inputs[i], grads[i], grads[i] != dy, inputGrads, l);
+  }
+}
+
+/// A message is held as long as backward reads any of its values. Where it has
+/// several, those that backward reads are kept for themselves.
+void Builder::freeOutputs() {
+  for (Crossing &end : stage.outputs) {
+    const int32_t made = end.tensor;
+    auto reads = [&](const AbstractKernel &kernel) {
+      return std::any_of(kernel.operands.begin(), kernel.operands.end(),
+                         [&](const Operand &operand) {
+                           return operand.kind == Operand::Tensor &&
+                                  operand.index == made;
+                         }) ||
+             std::count(kernel.reads.begin(), kernel.reads.end(), made) > 0;
+    };
+    if (stage.outputs.size() < 2 ||
+        (std::none_of(stage.inputGrad.begin(), stage.inputGrad.end(), reads) &&
+         std::none_of(stage.weightGrad.begin(), stage.weightGrad.end(), reads)))
+      continue;
+    stage.tensors[made].role = TensorRole::Internal;
+    end.tensor =
+        emitter.newTensor(stage.tensors[made].name, stage.tensors[made].bytes,
+                          TensorRole::Output);
+    stage.forward.push_back(copy(end.value, made, end.tensor, Phase::Forward));
   }
 }
 
