@@ -12,6 +12,7 @@
 #include "Coll/CollBridge.h"
 
 #include "Model/ModelBridge.h"
+#include "Pipe/PipeBridge.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
@@ -60,7 +61,8 @@ static Bytes boundaryBytes(const LoweringProblem &problem, size_t boundary,
 std::optional<LoweringProblem> coll::exportStages(ProgramParts parts,
                                                   std::string &error) {
   LoweringProblem problem;
-  std::optional<CostTable> costs = model::exportCosts(parts.graph);
+  pipe::StagedModel staged = pipe::exportModel(parts);
+  const std::optional<CostTable> &costs = staged.costs;
   if (!costs) {
     error = "the layers of model '" + parts.graph.getSymName().str() +
             "' have no costs";
@@ -70,7 +72,8 @@ std::optional<LoweringProblem> coll::exportStages(ProgramParts parts,
   problem.schedule = parts.program.getSchedule().str();
   problem.costSource = costs->source;
   problem.resources = pipe::exportResources(parts.cluster);
-  problem.graph = model::exportGraph(parts.graph);
+  problem.graph = std::move(staged.graph);
+  problem.layerNumbers = std::move(staged.order);
   problem.training = model::exportTraining(parts.graph);
   for (StageOp op : parts.program.getStages()) {
     auto option = llvm::find(costs->replicaOptions, op.getReplicas());

@@ -10,6 +10,9 @@
 //===----------------------------------------------------------------------===//
 #include "Pipe/PipeBridge.h"
 
+#include "Model/ModelBridge.h"
+#include "takt/Layer/Order.h"
+
 #include <algorithm>
 #include <map>
 
@@ -217,6 +220,28 @@ std::optional<ProgramParts> pipe::findProgram(mlir::ModuleOp module,
   parts.cluster =
       module.lookupSymbol<ClusterOp>(parts.program.getClusterAttr());
   return parts;
+}
+
+pipe::StagedModel pipe::exportModel(const ProgramParts &parts) {
+  StagedModel staged{model::exportGraph(parts.graph),
+                     model::exportCosts(parts.graph),
+                     {},
+                     {}};
+  ProgramOp program = parts.program;
+  auto order = program->getAttrOfType<mlir::DenseI32ArrayAttr>(kOrderAttr);
+  if (!order) {
+    staged.segments = chainSegments(staged.graph);
+    return staged;
+  }
+  staged.order = order.asArrayRef().vec();
+  staged.graph = inOrder(std::move(staged.graph), staged.order);
+  staged.segments = layerSegments(staged.graph);
+  if (staged.costs) {
+    const std::vector<LayerTimes> times = staged.costs->layers;
+    for (int32_t i = 0; i < order.size(); ++i)
+      staged.costs->layers[i] = times[order[i]];
+  }
+  return staged;
 }
 
 Partition pipe::exportPartition(ProgramOp program,

@@ -13,6 +13,7 @@
 
 #include "Model/ModelDialect.h"
 #include "Pipe/PipeDialect.h"
+#include "takt/Cost/Cost.h"
 #include "takt/Frontend/Spec.h"
 #include "takt/Partition/Problem.h"
 #include "takt/Schedule/Schedule.h"
@@ -73,6 +74,20 @@ struct ProgramParts {
 /// none or more than one.
 std::optional<ProgramParts> findProgram(mlir::ModuleOp module,
                                         std::string &error);
+
+/// Of a program: the layers of the model in the order of the stages, where cuts
+/// are not those of a chain. Each is then a segment of its own.
+constexpr llvm::StringLiteral kOrderAttr = "takt.order";
+
+/// The model of a program as its stages have it: layers, and their costs
+/// (nothing if a layer has none), in the order of the stages.
+struct StagedModel {
+  Graph graph;
+  std::optional<CostTable> costs;
+  std::vector<Segment> segments;
+  std::vector<int32_t> order; ///< layers of the model; empty: as they are
+};
+StagedModel exportModel(const ProgramParts &parts);
 
 /// The assignment that a program states. `StageChoice::option` indexes
 /// `replicaOptions`, the options of the graph's costs; -1 for a number of

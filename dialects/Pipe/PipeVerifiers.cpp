@@ -11,7 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Model/ModelBridge.h"
+#include "Pipe/PipeBridge.h"
 #include "Pipe/PipeDialect.h"
+#include "takt/Layer/Order.h"
 #include "takt/Partition/Constraints.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -415,8 +417,17 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "is of '" << getModel()
                          << "', which is no graph of the module";
 
+  if (mlir::Attribute order = (*this)->getAttr(kOrderAttr)) {
+    auto layers = dyn_cast<DenseI32ArrayAttr>(order);
+    if (!layers ||
+        !isOrder(model::exportGraph(graph), layers.asArrayRef().vec()))
+      return emitOpError() << "has an attribute '" << kOrderAttr
+                           << "' that is no order of the layers of model '"
+                           << getModel() << "'";
+  }
   int64_t devices = cluster.getNumDevices();
-  std::vector<Layer> layers = model::exportGraph(graph).layers;
+  std::vector<Layer> layers =
+      exportModel({*this, graph, cluster}).graph.layers;
   std::vector<StageOp> stages = getStages();
   for (StageOp stage : stages) {
     for (int32_t device : stage.getDevices())

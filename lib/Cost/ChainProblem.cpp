@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 namespace takt {
@@ -50,9 +51,62 @@ void addParameters(const Graph &graph, const Segment &segment, int states,
   }
 }
 
+/// What lies around a segment: values that cross its end, and bytes of one
+/// sample that cross both ends untouched.
+struct Surroundings {
+  std::vector<int32_t> crossing;
+  std::vector<int32_t> through;
+};
+
+/// Walks the layers with the values made so far that are still to be read.
+class Walk {
+public:
+  explicit Walk(const Graph &graph)
+      : graph(graph), lastUse(graph.values.size(), -1) {
+    for (size_t l = 0; l < graph.layers.size(); ++l)
+      for (const int32_t id : graph.layers[l].inputs)
+        lastUse[id] = int32_t(l);
+  }
+
+  Surroundings past(const Segment &segment) {
+    Surroundings around;
+    std::set<int32_t> touched;
+    for (int32_t l = segment.begin; l < segment.end; ++l)
+      touched.insert(graph.layers[l].inputs.begin(),
+                     graph.layers[l].inputs.end());
+    auto leaves = [&](int32_t id) { return lastUse[id] >= segment.end; };
+    for (const int32_t id : alive)
+      if (leaves(id) && !touched.count(id))
+        around.through.push_back(id);
+    for (int32_t l = segment.begin; l < segment.end; ++l)
+      alive.push_back(graph.layers[l].output);
+    alive.erase(std::remove_if(alive.begin(), alive.end(),
+                               [&](int32_t id) { return !leaves(id); }),
+                alive.end());
+    around.crossing = alive;
+    return around;
+  }
+
+private:
+  const Graph &graph;
+  std::vector<int32_t> lastUse;
+  std::vector<int32_t> alive;
+};
+
+/// Shares of several values, no more than the largest that is counted.
+Bytes shareOf(const Graph &graph, const std::vector<int32_t> &values,
+              int64_t samples) {
+  constexpr Bytes kTooMuch = Bytes(1) << 58;
+  Bytes bytes = 0;
+  for (const int32_t id : values)
+    bytes = std::min(kTooMuch,
+                     bytes + shareBytes(graph.values[id].type.bytes(), samples));
+  return bytes;
+}
+
 SegmentCost costOf(const Graph &graph, const Segment &segment,
-                   const rt::Training &training, const CostTable &costs,
-                   const SegmentMemory &memory) {
+                   const Surroundings &around, const rt::Training &training,
+                   const CostTable &costs, const SegmentMemory &memory) {
   SegmentCost cost;
   const std::string &first = graph.layers[segment.begin].name;
   cost.name =
@@ -70,11 +124,9 @@ SegmentCost costOf(const Graph &graph, const Segment &segment,
     cost.time.push_back(time);
     cost.update.push_back(update);
     cost.saved.push_back(memory.saved(segment, samples));
-    cost.workspace.push_back(memory.workspace(segment, samples));
-    cost.output.push_back(
-        segment.output < 0
-            ? 0
-            : shareBytes(graph.values[segment.output].type.bytes(), samples));
+    cost.workspace.push_back(memory.workspace(segment, samples) +
+                             shareOf(graph, around.through, samples));
+    cost.output.push_back(shareOf(graph, around.crossing, samples));
   }
   addParameters(graph, segment, optimizerStates(training.optimizer), cost);
   return cost;
@@ -93,14 +145,18 @@ PartitionProblem partitionProblem(const Graph &graph,
   problem.cluster = cluster;
   problem.microBatches = training.microBatches;
   problem.replicaOptions = costs.replicaOptions;
+  Walk walk(graph);
   for (const Segment &segment : segments) {
-    SegmentCost cost = costOf(graph, segment, training, costs, memory);
-    if (segment.output >= 0) {
-      const Bytes one = graph.values[segment.output].type.bytes();
+    const Surroundings around = walk.past(segment);
+    SegmentCost cost =
+        costOf(graph, segment, around, training, costs, memory);
+    cost.gradientCrosses = around.crossing.empty();
+    for (const int32_t id : around.crossing) {
+      const Bytes one = graph.values[id].type.bytes();
       const int64_t samples = training.microBatchSize();
       const Bytes aligned = shareBytes(one, samples); // saturates
-      cost.outputWhole = aligned / samples < one ? aligned : one * samples;
-      cost.gradientCrosses = needsGrad[segment.output];
+      cost.outputWhole += aligned / samples < one ? aligned : one * samples;
+      cost.gradientCrosses = cost.gradientCrosses || needsGrad[id];
     }
     problem.segments.push_back(std::move(cost));
   }

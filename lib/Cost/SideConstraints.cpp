@@ -16,21 +16,18 @@
 
 using namespace takt;
 
-namespace {
-
-/// Layers [first, last] that a name stands for; first > last: none.
-std::pair<int32_t, int32_t> layersOf(const Graph &graph,
-                                     const std::string &name) {
-  int32_t first = int32_t(graph.layers.size()), last = -1;
+std::vector<int32_t> takt::layersNamed(const Graph &graph,
+                                       const std::string &name) {
+  std::vector<int32_t> layers;
   for (int32_t l = 0; l < int32_t(graph.layers.size()); ++l) {
     const std::string &layer = graph.layers[l].name;
-    if (layer != name && layer.compare(0, name.size() + 1, name + ".") != 0)
-      continue;
-    first = std::min(first, l);
-    last = l;
+    if (layer == name || layer.compare(0, name.size() + 1, name + ".") == 0)
+      layers.push_back(l);
   }
-  return {first, last};
+  return layers;
 }
+
+namespace {
 
 int64_t segmentOf(const std::vector<Segment> &segments, int32_t layer) {
   return std::upper_bound(segments.begin(), segments.end(), layer,
@@ -64,13 +61,14 @@ takt::sideConstraints(const Graph &graph, const std::vector<Segment> &segments,
     out.names = spec.names;
     out.number = spec.number;
     for (const std::string &name : spec.names) {
-      const auto [first, last] = layersOf(graph, name);
-      if (last < 0) {
+      const std::vector<int32_t> layers = layersNamed(graph, name);
+      if (layers.empty()) {
         error = fmt::format("constraint '{}' names '{}', which is no layer or "
                             "block",
                             toYaml(out), name);
         return std::nullopt;
       }
+      const int32_t first = layers.front(), last = layers.back();
       if (spec.kind == ConstraintKind::NoCutAfter)
         addBoundary(segments, last, out);
       else if (spec.kind == ConstraintKind::NoCutBefore)

@@ -21,6 +21,7 @@
 #include "Pipe/PipeDialect.h"
 #include "takt/Cost/Cost.h"
 #include "takt/Frontend/Read.h"
+#include "takt/Layer/Order.h"
 #include "takt/Lower/Lower.h"
 #include "takt/Support/TextFile.h"
 #include "takt/Transforms/Passes.h"
@@ -99,6 +100,8 @@ std::string Compiler::hashInputs() {
                   options.workLimit);
   decisions += fmt::format(" overlap={} bucket={} lanes={}", options.overlap,
                            options.bucketSize, options.reduceLanes);
+  if (options.assign != "auto")
+    decisions += " assign=" + options.assign;
   for (const std::string &cut : options.cuts)
     decisions += " cut=" + cut;
   hash.update(decisions);
@@ -110,8 +113,15 @@ ExitCode Compiler::resolveCutNames() {
     return ExitCode::Done;
   Graph graph = buildGraph(model);
   std::string error;
-  if (!resolveCuts(graph, chainSegments(graph), options.cuts, cuts, error))
+  const std::vector<Segment> chain = chainSegments(graph);
+  if (options.assign != "graph" &&
+      resolveCuts(graph, chain, options.cuts, cuts, error))
+    return ExitCode::Done;
+  // What several values cross is no cut of a chain.
+  if (options.assign == "chain" ||
+      !resolveCuts(graph, layerSegments(graph), options.cuts, cuts, error))
     return fail("--cuts: " + error);
+  cutsLayers = true;
   return ExitCode::Done;
 }
 
@@ -144,6 +154,7 @@ ExitCode Compiler::runPasses() {
   assign.maxStages = options.maxStages;
   assign.replicas = options.replicas;
   assign.cuts.assign(cuts.begin(), cuts.end());
+  assign.assignBy = cutsLayers ? "graph" : options.assign;
   assign.schedulePolicy = options.schedule == "gpipe" ? "gpipe" : "1f1b";
   if (scheduleFile) {
     assign.stages = scheduleFile->stages;
@@ -248,13 +259,14 @@ void Compiler::explainStages() const {
   auto parts = pipe::findProgram(*module, error);
   if (!parts)
     return;
-  std::optional<CostTable> costs = model::exportCosts(parts->graph);
+  const pipe::StagedModel staged = pipe::exportModel(*parts);
+  const std::optional<CostTable> &costs = staged.costs;
   std::optional<PartitionCluster> devices =
       pipe::exportPartitionCluster(parts->cluster, error);
   if (!costs || !devices)
     return;
-  Graph graph = model::exportGraph(parts->graph);
-  const std::vector<Segment> segments = chainSegments(graph);
+  const Graph &graph = staged.graph;
+  const std::vector<Segment> &segments = staged.segments;
   PartitionProblem problem = partitionProblem(
       graph, segments, model::exportTraining(parts->graph), *costs, *devices);
   if (auto kept = sideConstraints(graph, segments,

@@ -80,6 +80,7 @@ private:
   ClusterSpec cluster;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<int64_t> cuts;
+  bool cutsLayers = false; ///< `cuts` count layers, not segments of the chain
   std::optional<ScheduleFile> scheduleFile; ///< of --schedule=FILE, verified
   std::string profileText;
   std::string inputHash;

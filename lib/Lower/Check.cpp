@@ -257,6 +257,15 @@ std::optional<std::string> checkLanes(const LoweringProblem &problem) {
 std::optional<std::string> LoweringProblem::check() const {
   if (auto fault = graph.check())
     return fault;
+  if (!layerNumbers.empty()) {
+    std::vector<int32_t> sorted = layerNumbers;
+    std::sort(sorted.begin(), sorted.end());
+    bool each = sorted.size() == graph.layers.size();
+    for (size_t l = 0; each && l < sorted.size(); ++l)
+      each = sorted[l] == int32_t(l);
+    if (!each)
+      return "the layers' numbers in the model are not each one once";
+  }
   if (stages.empty())
     return "there are no stages";
   if (training.microBatches < 1 || training.globalBatch < 1 ||

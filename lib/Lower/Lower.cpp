@@ -225,6 +225,20 @@ static bool runsToItsEnd(const rt::Plan &plan) {
   return true;
 }
 
+/// Lists the layers by their numbers in the model.
+static void renumberLayers(const std::vector<int32_t> &numbers,
+                           rt::Plan &plan) {
+  std::vector<rt::LayerInfo> layers(plan.layers.size());
+  for (size_t l = 0; l < numbers.size(); ++l)
+    layers[numbers[l]] = std::move(plan.layers[l]);
+  plan.layers = std::move(layers);
+  for (rt::Role &role : plan.roles)
+    for (rt::Procedure &procedure : role.procedures)
+      for (rt::Kernel &kernel : procedure.kernels)
+        if (kernel.layer >= 0)
+          kernel.layer = numbers[kernel.layer];
+}
+
 rt::Plan takt::lower(const LoweringProblem &problem) {
   // What the devices share does not change what waits for what.
   rt::Plan plan = build(problem, nullptr);
@@ -237,5 +251,7 @@ rt::Plan takt::lower(const LoweringProblem &problem) {
     plan = build(problem, &turns);
   }
   plan.resources = problem.resources;
+  if (!problem.layerNumbers.empty())
+    renumberLayers(problem.layerNumbers, plan);
   return plan;
 }

@@ -17,7 +17,7 @@
 
 #include "Model/ModelBridge.h"
 #include "Pipe/PipeBridge.h"
-#include "takt/Cost/Cost.h"
+#include "takt/Cost/GraphStages.h"
 #include "takt/Partition/Constraints.h"
 #include "takt/Support/Quantity.h"
 
@@ -63,12 +63,19 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
   llvm::LogicalResult reportNone(model::GraphOp graph, pipe::ClusterOp cluster,
                                  const std::vector<Segment> &segments,
                                  const PartitionResult &result);
-  llvm::LogicalResult
-  reportClash(const std::vector<SideConstraint> &constraints,
-              const ClashReport &clash);
-  void write(model::GraphOp graph, pipe::ClusterOp cluster, const Graph &layers,
-             const std::vector<Segment> &segments, const CostTable &costs,
-             const PartitionProblem &problem, const Partition &partition);
+  llvm::LogicalResult reportClash(const std::vector<SideConstraint> &constraints,
+                                  const ClashReport &clash);
+  llvm::LogicalResult assignGraph(model::GraphOp graph,
+                                  pipe::ClusterOp cluster,
+                                  const Graph &layers, const CostTable &costs,
+                                  const PartitionCluster &devices);
+  llvm::LogicalResult reportPins(const GraphStages &found);
+  pipe::ProgramOp write(model::GraphOp graph, pipe::ClusterOp cluster,
+                        const Graph &layers,
+                        const std::vector<Segment> &segments,
+                        const CostTable &costs,
+                        const PartitionProblem &problem,
+                        const Partition &partition);
 };
 
 } // namespace
@@ -198,6 +205,15 @@ llvm::LogicalResult AssignStages::assign() {
 
   Graph layers = model::exportGraph(*graph);
   std::vector<Segment> segments = chainSegments(layers);
+  // More stages than a chain can have need cuts that several values cross.
+  const bool few = stages > int64_t(segments.size()) && ranks.empty();
+  if (assignBy != "auto" && assignBy != "chain" && assignBy != "graph")
+    return graph->emitError() << "unknown way to assign stages '" << assignBy
+                              << "'; known are 'auto', 'chain' and 'graph'";
+  if (assignBy == "graph" ||
+      (assignBy == "auto" && cuts.empty() &&
+       (few || !isChain(layers, segments))))
+    return assignGraph(*graph, *cluster, layers, *costs, *devices);
   PartitionProblem problem = partitionProblem(
       layers, segments, model::exportTraining(*graph), *costs, *devices);
   if (failed(readOptions(*graph, problem)))
@@ -230,12 +246,78 @@ llvm::LogicalResult AssignStages::assign() {
   return success();
 }
 
-void AssignStages::write(model::GraphOp graph, pipe::ClusterOp cluster,
-                         const Graph &layers,
-                         const std::vector<Segment> &segments,
-                         const CostTable &costs,
-                         const PartitionProblem &problem,
-                         const Partition &partition) {
+/// Any number of values may cross a cut, and the layers may stand in another
+/// order than the model's.
+llvm::LogicalResult AssignStages::assignGraph(model::GraphOp graph,
+                                              pipe::ClusterOp cluster,
+                                              const Graph &layers,
+                                              const CostTable &costs,
+                                              const PartitionCluster &devices) {
+  const rt::Training training = model::exportTraining(graph);
+  PartitionProblem problem = partitionProblem(layers, layerSegments(layers),
+                                              training, costs, devices);
+  if (failed(readOptions(graph, problem)))
+    return failure();
+  std::string error;
+  const GraphStages found = solveGraphStages(
+      layers, training, costs, problem,
+      pipe::exportConstraints(getOperation()), workLimit, error);
+  if (!error.empty())
+    return graph.emitError() << error;
+  if (!found.contradiction.empty())
+    return reportPins(found);
+  if (!found.result.partition) {
+    PartitionResult result = found.result; // its segments are in its own order
+    if (int32_t &segment = result.infeasible.segment; segment >= 0)
+      segment = found.staged.order[segment];
+    return reportNone(graph, cluster, layerSegments(layers), result);
+  }
+  if (std::optional<std::string> fault =
+          verify(found.problem, found.constraints, *found.result.partition))
+    return graph.emitError()
+           << "the assignment found fails its check: " << *fault;
+  const StagedGraph &staged = found.staged;
+  pipe::ProgramOp program =
+      write(graph, cluster, staged.graph, layerSegments(staged.graph),
+            staged.costs, found.problem, *found.result.partition);
+  program->setAttr(pipe::kOrderAttr,
+                   mlir::DenseI32ArrayAttr::get(&getContext(), staged.order));
+  return success();
+}
+
+/// Two pins against the order of the layers that they name.
+llvm::LogicalResult AssignStages::reportPins(const GraphStages &found) {
+  std::vector<pipe::ConstraintOp> pins;
+  for (pipe::ConstraintOp op : getOperation().getOps<pipe::ConstraintOp>())
+    pins.push_back(op);
+  auto yaml = [&](int32_t index) {
+    SideConstraint pin;
+    pin.kind = ConstraintKind::Pin;
+    for (auto name : pins[index].getLayers().getAsRange<mlir::StringAttr>())
+      pin.names.push_back(name.str());
+    pin.number = pins[index].getNumber();
+    return toYaml(pin);
+  };
+  const int32_t early = found.contradiction[0], late = found.contradiction[1];
+  const std::string message = "no stages fit: '" + yaml(early) +
+                              "' contradicts '" + yaml(late) + "'";
+  getOperation()->setAttr(pipe::kInfeasibleAttr,
+                          mlir::StringAttr::get(&getContext(), message));
+  mlir::InFlightDiagnostic diag =
+      mlir::emitError(pins[early].getLoc()) << message;
+  diag.attachNote(pins[late].getLoc())
+      << "what is pinned here is read, perhaps through other layers, by what is "
+         "to lie in an earlier stage";
+  return diag;
+}
+
+pipe::ProgramOp AssignStages::write(model::GraphOp graph,
+                                    pipe::ClusterOp cluster,
+                                    const Graph &layers,
+                                    const std::vector<Segment> &segments,
+                                    const CostTable &costs,
+                                    const PartitionProblem &problem,
+                                    const Partition &partition) {
   // Symbols share the module's scope: take a name that is free.
   mlir::SymbolTable symbols(getOperation());
   mlir::OpBuilder builder(&getContext());
@@ -265,4 +347,5 @@ void AssignStages::write(model::GraphOp graph, pipe::ClusterOp cluster,
                           count, devices, forward, backward, choice.transfer,
                           choice.allReduce, choice.memory, choice.inFlight);
   }
+  return program;
 }

@@ -33,7 +33,8 @@ struct Posed {
 };
 
 std::optional<Posed> pose(const pipe::ProgramParts &parts, std::string &error) {
-  std::optional<CostTable> costs = model::exportCosts(parts.graph);
+  pipe::StagedModel staged = pipe::exportModel(parts);
+  std::optional<CostTable> &costs = staged.costs;
   if (!costs) {
     error = "the layers have no costs; run takt-annotate-costs first";
     return std::nullopt;
@@ -42,10 +43,10 @@ std::optional<Posed> pose(const pipe::ProgramParts &parts, std::string &error) {
       pipe::exportPartitionCluster(parts.cluster, error);
   if (!cluster)
     return std::nullopt;
-  const Graph graph = model::exportGraph(parts.graph);
+  const Graph &graph = staged.graph;
   Posed posed;
   posed.chain =
-      partitionProblem(graph, chainSegments(graph),
+      partitionProblem(graph, staged.segments,
                        model::exportTraining(parts.graph), *costs, *cluster);
   // Of the constraints only the headroom is left to keep: stages are settled.
   const auto module = parts.program->getParentOfType<mlir::ModuleOp>();

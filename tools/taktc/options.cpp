@@ -68,6 +68,11 @@ void takt::addCompileOptions(CLI::App &app, CompileOptions &options,
   app.add_option("--cuts", options.cuts,
                  "layers that begin a stage, e.g. h.2,lnf")
       ->delimiter(',');
+  app.add_option("--assign", options.assign,
+                 "where a model is cut: chain (one value crosses a cut), graph "
+                 "(any number), or auto")
+      ->check(oneOf({"auto", "chain", "graph"}))
+      ->default_str("auto");
   app.add_option("--schedule", options.schedule,
                  "1f1b, gpipe, optimal, optimal-split, or a schedule file: "
                  "my.csv")

@@ -54,6 +54,9 @@ CostTable profileCosts(const Graph &graph, const rt::Training &training,
 /// State tensors an optimizer keeps per parameter: 0, 1 or 2.
 int optimizerStates(rt::OptimizerKind kind);
 
+/// Layers that a constraint means: the one of that name, or all of the block.
+std::vector<int32_t> layersNamed(const Graph &graph, const std::string &name);
+
 /// Constraints in terms of segments. A sentence in `error` and nothing if one
 /// names no layer of the graph.
 std::optional<std::vector<SideConstraint>>

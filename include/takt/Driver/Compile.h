@@ -52,6 +52,7 @@ struct CompileOptions {
   int64_t maxStages = 0;                ///< 0: no limit
   int64_t replicas = 0;                 ///< 0: free
   std::vector<std::string> cuts;        ///< layers that begin a stage
+  std::string assign = "auto";          ///< cut as: auto, chain or graph
   std::string schedule = "1f1b";        ///< a name, or a schedule file
   int64_t workLimit = int64_t(4) << 30; ///< of the exact search
   bool overlap = true;     ///< gradient buckets beside the last backward

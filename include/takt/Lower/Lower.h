@@ -99,7 +99,10 @@ struct TieInput {
 
 struct LoweringProblem {
   std::string cluster, compiler, inputHash, schedule, costSource;
-  Graph graph;
+  Graph graph; ///< layers in the order of the stages
+  /// The model's number of each layer; empty: the same. Plans list the layers as
+  /// the model has them, whatever the stages.
+  std::vector<int32_t> layerNumbers;
   rt::Training training;
   std::vector<StageInput> stages;
   std::vector<RoleInput> roles; ///< every stage in one of them

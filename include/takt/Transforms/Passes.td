@@ -49,7 +49,7 @@ def AnnotateCostsPass : Pass<"takt-annotate-costs", "::mlir::ModuleOp"> {
 }
 
 def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
-  let summary = "Cut the chain of layers into stages and give each its devices";
+  let summary = "Cut the layers into stages and give each its devices";
   let description = [{
     Needs one `model.graph` with costs (`takt-annotate-costs`) and one
     `pipe.cluster` of equal nodes; no `pipe.program` yet.
@@ -61,6 +61,13 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     proven bound. Writes the answer as
     one `pipe.program`: stages with layers, replicas, devices, predicted times
     and memory, with the objective and its proven lower bound.
+
+    Where one value crosses each cut, the model is a chain. A model that has too few
+    such cuts (a skip connection that spans many layers, towers) is cut as a graph:
+    graph assignment (`takt/Partition/GraphProblem.h`) gives an order of the layers
+    and the bound, and that order and the model's are cut between any two layers.
+    Every value that is read behind a cut crosses it. The program then has the order
+    as its attribute `takt.order`: stages and segments count layers in it.
 
     Every `pipe.constraint` of the module is kept. Where that cannot be, the
     constraint solver's proof is reduced to a minimal set of them that clash.
@@ -93,6 +100,9 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
                "hold several (comma-separated)">,
     ListOption<"held", "held", "int64_t",
                "Micro-batches that every stage holds; needed with ranks">,
+    Option<"assignBy", "assign", "std::string", /*default=*/"\"auto\"",
+           "Where to cut: chain (one value crosses a cut), graph (any number; "
+           "cuts then count layers), or auto">,
     Option<"workLimit", "work-limit", "int64_t",
            /*default=*/"int64_t(4) << 30",
            "Transitions looked at before the best answer so far is taken">,

@@ -12,6 +12,7 @@
 
 #include "../Lower/TestModels.h"
 #include "takt/Cost/Cost.h"
+#include "takt/Layer/Order.h"
 
 #include <gtest/gtest.h>
 
@@ -25,10 +26,14 @@ struct Layout {
 };
 
 /// Largest ratio of counted to true bytes of any stage.
-double checkLayout(const Graph &graph, const Layout &layout,
-                   const std::string &schedule, int32_t microBatches) {
-  const LoweringProblem lowering = test::makeProblem(
-      graph, layout.cuts, microBatches, layout.replicas, schedule);
+double checkLayout(const Graph &graph, const std::vector<Segment> &segments,
+                   const Layout &layout, const std::string &schedule,
+                   int32_t microBatches) {
+  std::vector<int32_t> layers;
+  for (const int64_t cut : layout.cuts)
+    layers.push_back(segments[cut].begin);
+  const LoweringProblem lowering = test::cutBefore(
+      graph, layers, microBatches, layout.replicas, schedule);
   const rt::Plan plan = lower(lowering);
 
   CostTable costs;
@@ -37,7 +42,7 @@ double checkLayout(const Graph &graph, const Layout &layout,
     const std::vector<Nanos> zeros(costs.replicaOptions.size(), 0);
     costs.layers.push_back({zeros, zeros, zeros, 0});
   }
-  PartitionProblem problem = partitionProblem(graph, chainSegments(graph),
+  PartitionProblem problem = partitionProblem(graph, segments,
                                               lowering.training, costs, {});
   problem.inFlight =
       schedule == "gpipe" ? InFlightPolicy::GPipe : InFlightPolicy::OneFOneB;
@@ -63,8 +68,9 @@ double checkLayout(const Graph &graph, const Layout &layout,
   return worst;
 }
 
-void checkModel(const Graph &graph, double mostWaste) {
-  const int64_t segments = chainSegments(graph).size();
+void checkCuts(const Graph &graph, const std::vector<Segment> &places,
+               double mostWaste) {
+  const int64_t segments = places.size();
   std::vector<Layout> layouts = {{{}, {1}}, {{}, {2}}, {{}, {4}}};
   for (int64_t cut = 1; cut < segments; ++cut) {
     layouts.push_back({{cut}, {1, 1}});
@@ -78,8 +84,21 @@ void checkModel(const Graph &graph, double mostWaste) {
     for (const char *schedule : {"1f1b", "gpipe"})
       for (const int32_t microBatches : {1, 2, 7})
         worst =
-            std::max(worst, checkLayout(graph, layout, schedule, microBatches));
+            std::max(worst, checkLayout(graph, places, layout, schedule,
+                                      microBatches));
   EXPECT_LT(worst, mostWaste) << graph.name;
+}
+
+void checkModel(const Graph &graph, double mostWaste) {
+  checkCuts(graph, chainSegments(graph), mostWaste);
+}
+
+// Every layer for itself: what is read by several layers counts at each.
+TEST(MemoryBound, Skips) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const Graph graph = test::makeSkips(seed, 8, 32);
+    checkCuts(graph, layerSegments(graph), 4);
+  }
 }
 
 TEST(MemoryBound, Gpt) {

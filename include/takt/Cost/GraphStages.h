@@ -1,0 +1,62 @@
+//===- GraphStages.h - stages of a model that is no chain -------*- C++ -*-===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Stage assignment where any number of values may cross a cut. Graph assignment
+// (takt/Partition/GraphProblem.h) says in which order the layers stand; that
+// order, and that of the model, are cut by the chain's program, which knows
+// replicas, memory and side constraints. What goes past a stage passes through
+// it, so a boundary carries all that is read behind it.
+//
+// The objective is that of a chain. Its bound holds for every order: the times of
+// all layers once, and for every further micro-batch the period that graph
+// assignment has proven, of layers that share a device at no cost.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "takt/Cost/Cost.h"
+#include "takt/Layer/Order.h"
+#include "takt/Partition/GraphProblem.h"
+
+namespace takt {
+
+/// A model with its layers in the order of the stages.
+struct StagedGraph {
+  std::vector<int32_t> order; ///< layers of the model
+  Graph graph;
+  CostTable costs;
+};
+StagedGraph stagedGraph(const Graph &graph, const CostTable &costs,
+                        std::vector<int32_t> order);
+
+/// What holds for every order: nodes without what only some stages need (saved
+/// tensors, copies of tied weights), links without latency, the fastest of them.
+/// `problem` is that of `layerSegments(graph)`.
+GraphProblem graphRelaxation(const Graph &graph, const rt::Training &training,
+                             const CostTable &costs,
+                             const PartitionProblem &problem);
+
+struct GraphStages {
+  StagedGraph staged;
+  PartitionProblem problem; ///< of `staged`
+  std::vector<SideConstraint> constraints;
+  PartitionResult result;
+  /// Two pins that no order keeps, as indices of constraints: what is pinned by
+  /// the second reads, perhaps through others, what is pinned by the first to
+  /// a later stage. Empty: there are none.
+  std::vector<int32_t> contradiction;
+};
+
+/// `problem` is that of `layerSegments(graph)` with the user's options; its cuts
+/// count layers. `constraints` are those of the model.
+GraphStages solveGraphStages(const Graph &graph, const rt::Training &training,
+                             const CostTable &costs,
+                             const PartitionProblem &problem,
+                             const std::vector<ConstraintSpec> &constraints,
+                             int64_t workLimit, std::string &error);
+
+} // namespace takt
