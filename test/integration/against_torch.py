@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Twenty AdamW steps of a two-stage pipeline against PyTorch.
 
-Argument: model (default: gpt-tiny).
+Argument: model (default: gpt-tiny and unet-tiny, one after the other).
 """
 import subprocess
 import sys
@@ -9,8 +9,8 @@ import sys
 import takt
 
 
-def main():
-    model = sys.argv[1] if len(sys.argv) > 1 else takt.INPUTS / "gpt-tiny.yaml"
+def compare(model):
+    """Exit code of the reference."""
     with takt.temporary_folder() as folder:
         plan = takt.compile_plan(folder, "job", model,
                                  takt.INPUTS / "host-8.yaml", "--stages=2",
@@ -27,7 +27,16 @@ def main():
             takt.ROOT / "test/integration/torch_reference.py",
             "--model", model, "--weights", initial, "--data", takt.TEXT,
             "--losses", plan.with_suffix(".losses"), "--gradients", gradients])
-        sys.exit(done.returncode)
+        return done.returncode
+
+
+def main():
+    models = sys.argv[1:] or [takt.INPUTS / "gpt-tiny.yaml",
+                              takt.INPUTS / "unet-tiny.yaml"]
+    for model in models:
+        code = compare(model)
+        if code:
+            sys.exit(code)
 
 
 if __name__ == "__main__":

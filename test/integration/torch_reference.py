@@ -84,6 +84,7 @@ class Model:
         self.spec, self.params = spec, params
 
     def run(self, inputs):
+        inputs = dict(inputs)  # and every layer's output by name
         x = None
         for item in self.spec["layers"]:
             x = self.item(item, x, inputs, "")
@@ -101,10 +102,15 @@ class Model:
             inner_scope = scope + (body["name"] + "." if "name" in body else "")
             for inner in body["layers"]:
                 branch = self.item(inner, branch, inputs, inner_scope)
+            if "name" in body:
+                inputs[inner_scope + "add"] = x + branch
             return x + branch
         if "input" in body:
             x = inputs[body["input"]]
-        return self.layer(kind, body, x, inputs, scope)
+        x = self.layer(kind, body, x, inputs, scope)
+        if "name" in body:
+            inputs[scope + body["name"]] = x
+        return x
 
     def layer(self, kind, body, x, inputs, scope):
         name = scope + body.get("name", "")
@@ -132,6 +138,9 @@ class Model:
             return F.gelu(x)
         if kind == "relu":
             return F.relu(x)
+        if kind == "add":
+            a, b = (inputs[value] for value in body["inputs"])
+            return a + b
         if kind == "attention":
             return self.attention(name, body, x)
         if kind == "cross_entropy":
