@@ -34,8 +34,12 @@ def measured(line, program, test, seconds, megabytes=None, repeat=5):
 
 
 def line_1_brute_force():
-    """2,000 random graphs against all acyclic partitions; no bound above."""
+    """2,000 random graphs against all acyclic partitions; no bound above; random
+    cuts of skip-connected models train to the bits of one stage."""
     report("1a", *unit("GraphPartitionTests", "GraphOracle.*"))
+    report("1b", *unit("CostTests", "GraphStages.*"))
+    report("1c", *unit("SkipTest", "Skips.*"))
+    report("1d", *integration("graph_losses"))
 
 
 def line_2_added_transfers():
