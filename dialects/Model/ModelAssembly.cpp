@@ -235,4 +235,5 @@ void ProfiledOp::describeInto(Layer &layer) {
   layer.profiled.weightGrad = profile.getWeightGrad();
   layer.profiled.activation = profile.getActivation();
   layer.profiled.parameters = profile.getParameters();
+  layer.profiled.trainable = !getFrozen();
 }

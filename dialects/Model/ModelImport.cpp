@@ -190,7 +190,7 @@ mlir::Value Importer::importLayer(const LayerSpec &layer, const Scope &scope) {
                                     p.weightGrad, p.activation, p.parameters);
     return ProfiledOp::create(builder, loc, type, name,
                               x.empty() ? mlir::Value() : x[0], profile,
-                              noCost);
+                              !p.trainable, noCost);
   }
   }
   llvm_unreachable("unknown layer kind");

@@ -359,7 +359,8 @@ def Model_ProfiledOp : Model_LayerOp<"profiled", "Profiled"> {
   let description = [{
     Comes from published or measured profiles and can be planned, not executed.
     Its output is one dimension of as many floats as `activation` holds for a
-    sample (at least one).
+    sample (at least one). A `frozen` one has no weight gradient and no update,
+    and no backward at all where nothing before it is trained.
 
     Example:
     ```mlir
@@ -368,7 +369,7 @@ def Model_ProfiledOp : Model_LayerOp<"profiled", "Profiled"> {
     ```
   }];
   let arguments = (ins StrAttr:$layer, Optional<Model_Tensor>:$input,
-                       Model_ProfileAttr:$profile,
+                       Model_ProfileAttr:$profile, UnitAttr:$frozen,
                        OptionalAttr<Model_CostArray>:$cost);
   let results = (outs Model_FloatTensor:$output);
   let assemblyFormat = [{

@@ -35,8 +35,10 @@ void addParameters(const Graph &graph, const Segment &segment, int states,
     const Layer &layer = graph.layers[l];
     const Bytes stated = shareBytes(layer.profiled.parameters, 1);
     cost.weights += stated;
-    cost.gradients += stated;
-    cost.optimizerState += states * stated;
+    if (layer.profiled.trainable) {
+      cost.gradients += stated;
+      cost.optimizerState += states * stated;
+    }
     for (const int32_t param : layer.params) {
       const Bytes bytes = paramBytes(graph, param);
       const bool trainable = graph.params[param].trainable;

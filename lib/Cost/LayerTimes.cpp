@@ -63,9 +63,17 @@ Phases phasesOf(const Graph &graph, const Layer &layer,
   return phases;
 }
 
-/// Times of a `profiled` layer from its own statement. They are all there is to
-/// know of it, so no phase is ruled out.
-LayerTimes statedTimes(const Layer &layer, int64_t microBatchSize,
+/// What a `profiled` layer states is all there is to know of it, so no phase of
+/// a trained one is ruled out.
+Phases statedPhases(const Layer &layer, const std::vector<bool> &needsGrad) {
+  if (layer.profiled.trainable)
+    return {true, true};
+  return {needsGrad[layer.output], false};
+}
+
+/// Times of a `profiled` layer from its own statement.
+LayerTimes statedTimes(const Layer &layer, const Phases &phases,
+                       int64_t microBatchSize,
                        const std::vector<int64_t> &options) {
   const ProfiledCost &stated = layer.profiled;
   LayerTimes times;
@@ -73,9 +81,11 @@ LayerTimes statedTimes(const Layer &layer, int64_t microBatchSize,
     const int64_t samples = microBatchSize / replicas;
     times.forward.push_back(scaled(stated.forward, samples, stated.samples));
     times.inputGrad.push_back(
-        scaled(stated.inputGrad, samples, stated.samples));
+        phases.inputGrad ? scaled(stated.inputGrad, samples, stated.samples)
+                         : 0);
     times.weightGrad.push_back(
-        scaled(stated.weightGrad, samples, stated.samples));
+        phases.weightGrad ? scaled(stated.weightGrad, samples, stated.samples)
+                          : 0);
   }
   return times;
 }
@@ -115,7 +125,8 @@ CostTable rooflineCosts(const Graph &graph, const rt::Training &training,
   for (const Layer &layer : graph.layers) {
     LayerTimes times;
     if (layer.kind == LayerKind::Profiled)
-      times = statedTimes(layer, training.microBatchSize(), options);
+      times = statedTimes(layer, statedPhases(layer, needsGrad),
+                          training.microBatchSize(), options);
     const Phases phases = phasesOf(graph, layer, needsGrad);
     for (const int64_t replicas : options) {
       const LayerWork work =
@@ -150,13 +161,14 @@ CostTable profileCosts(const Graph &graph, const rt::Training &training,
       if (!stated)
         missing.push_back(layer.name);
       table.layers.push_back(
-          statedTimes(layer, training.microBatchSize(), options));
+          statedTimes(layer, statedPhases(layer, needsGrad),
+                      training.microBatchSize(), options));
       continue;
     }
     const ProfileEntry &entry = found->second;
     Phases phases = phasesOf(graph, layer, needsGrad);
     if (stated)
-      phases = {true, true};
+      phases = statedPhases(layer, needsGrad);
     for (const int64_t replicas : options) {
       const int64_t samples = training.microBatchSize() / replicas;
       auto share = [&](Nanos time) {

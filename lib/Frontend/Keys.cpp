@@ -43,7 +43,7 @@ const std::vector<KeyTable> &takt::modelKeys() {
       {"mean_squared_error", {"name", "input", "target"}},
       {"profiled",
        {"name", "input", "forward", "backward", "input_grad", "weight_grad",
-        "activation", "parameters", "samples"}},
+        "activation", "parameters", "samples", "trainable"}},
       {"residual", {"name", "input", "layers", "trainable"}},
       {"repeat", {"name", "input", "count", "layers", "trainable"}},
       {"training",

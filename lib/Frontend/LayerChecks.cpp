@@ -59,7 +59,7 @@ void LayerReader::checkUses() {
 void LayerReader::checkSizes() {
   // In doubles: far from the limits exactness does not matter.
   double layers = 0, parameters = 0, activation = 0, time = 0;
-  bool anyParam = false, anyTrainable = false, anyProfiled = false;
+  bool anyParam = false, anyTrainable = false;
   double batch = static_cast<double>(spec.training.globalBatch);
   auto add = [&](const LayerSpec &layer, double times) {
     layers += times;
@@ -72,7 +72,8 @@ void LayerReader::checkSizes() {
     }
     const ProfiledCost &cost = layer.profiled;
     if (layer.kind == LayerKind::Profiled) {
-      anyProfiled = true;
+      anyParam = true;
+      anyTrainable = anyTrainable || cost.trainable;
       double perSample = 1.0 / static_cast<double>(cost.samples);
       parameters += times * static_cast<double>(cost.parameters) / 4;
       activation +=
@@ -108,7 +109,7 @@ void LayerReader::checkSizes() {
     reader.error(spec.loc, fmt::format("the profiled layers take {:.3g} s a "
                                        "step; the limit is 1e9 s",
                                        time / 1e9));
-  if (!anyTrainable && !anyProfiled)
+  if (!anyTrainable)
     reader.error(spec.loc, anyParam ? "every layer is frozen: there is nothing "
                                       "to train"
                                     : "no layer has parameters: there is "

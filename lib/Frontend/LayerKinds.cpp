@@ -267,8 +267,9 @@ void LayerReader::readLoss(Section &section, LayerSpec &layer,
 }
 
 void LayerReader::readProfiled(Section &section, LayerSpec &layer,
-                               const Scope &) {
+                               const Scope &scope) {
   ProfiledCost &cost = layer.profiled;
+  cost.trainable = readTrainable(section, scope);
   if (section.require("forward"))
     section.time("forward", cost.forward);
   if (section.require("activation"))

@@ -136,7 +136,7 @@ LayerWork takt::layerWork(const Graph &graph, const Layer &layer,
     if (graph.params[param].trainable)
       trained += double(
           TensorType{graph.params[param].shape, DType::Float32}.elements());
-  if (layer.kind == LayerKind::Profiled)
+  if (layer.kind == LayerKind::Profiled && layer.profiled.trainable)
     trained = double(layer.profiled.parameters) / kElement;
   if (trained > 0) {
     double perElement = 2 + 5 * optimizerStates;

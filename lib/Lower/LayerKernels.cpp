@@ -332,6 +332,8 @@ void LayerEmitter::weightGrad(int32_t index, int32_t dy,
     out.push_back(std::move(k));
   };
   if (layer.kind == LayerKind::Profiled) {
+    if (!layer.profiled.trainable)
+      return;
     AbstractKernel k = start(KernelKind::Profiled, Phase::WeightGrad, index);
     for (int32_t id : layer.inputs)
       k.reads.push_back(tensorOf.at(id));

@@ -94,8 +94,10 @@ void RoleBuilder::placeGradients(StagePart &part, Bytes &total) {
       }
     }
     for (int32_t l = stage.layerBegin; l < stage.layerEnd; ++l) {
-      Bytes unnamed = rt::alignUp(graph.layers[l].profiled.parameters);
-      if (unnamed == 0 || bucketOf(stage, l) != int32_t(k))
+      const ProfiledCost &profiled = graph.layers[l].profiled;
+      Bytes unnamed = rt::alignUp(profiled.parameters);
+      if (unnamed == 0 || !profiled.trainable ||
+          bucketOf(stage, l) != int32_t(k))
         continue;
       part.gradients[l] = inPool(PoolKind::Gradients, at, unnamed);
       at += unnamed;
@@ -135,11 +137,14 @@ void RoleBuilder::placeParams() {
     placeGradients(part, gradients);
     const StageInput &stage = inputOf(part);
     for (int32_t l = stage.layerBegin; l < stage.layerEnd; ++l) {
-      Bytes unnamed = rt::alignUp(graph.layers[l].profiled.parameters);
+      const ProfiledCost &profiled = graph.layers[l].profiled;
+      Bytes unnamed = rt::alignUp(profiled.parameters);
       if (unnamed == 0)
         continue;
       part.weights[l] = inPool(PoolKind::Weights, weights, unnamed);
       weights += unnamed;
+      if (!profiled.trainable)
+        continue;
       if (states > 0)
         part.states[l] =
             inPool(PoolKind::OptimizerState, state, states * unnamed);

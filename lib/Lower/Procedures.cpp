@@ -172,6 +172,8 @@ rt::Procedure RoleBuilder::updateProcedure(const StagePart &part) const {
   }
   // A profiled layer's parameters take time but have no kernel that runs.
   for (const auto &[layer, weights] : part.weights) {
+    if (part.gradients.count(layer) == 0)
+      continue; // frozen
     rt::Kernel k;
     k.kind = KernelKind::Profiled;
     k.phase = Phase::Update;

@@ -77,9 +77,11 @@ def line_4_placements():
 
 
 def line_5_published_choices():
-    """Repeats, cuts of replicas, sample sizes, widths, prices, two versions."""
+    """Repeats, cuts of replicas, a frozen prefix, sample sizes, widths of
+    layers, prices, two versions of weights."""
     report("5a", *unit("CostModelTests", "Repeats.*"))
     report("5b", *unit("CostModelTests", "PerReplicaCuts.*"))
+    report("5c", *unit("DappleTests", "FrozenPrefix.*"))
     report("5d", *unit("CostModelTests", "SampleSizes.*"))
     report("5e", *unit("CostModelTests", "LayerWidths.*"))
     report("5f", *unit(PROFILES, "PlacementColours.*"))

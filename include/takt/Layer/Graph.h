@@ -70,6 +70,7 @@ struct ProfiledCost {
   Nanos forward = 0, inputGrad = 0, weightGrad = 0;
   Bytes activation = 0; ///< output, also what the next layer saves
   Bytes parameters = 0;
+  bool trainable = true; ///< false: nothing of its own to learn
 };
 
 struct Layer {

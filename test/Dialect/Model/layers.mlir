@@ -81,12 +81,12 @@ model.graph @regression(%x: tensor<8xf32> <"x">, %y: tensor<4xf32> <"y">)
 
 // CHECK-LABEL: model.graph @profiled()
 // CHECK:       %conv1 = model.profiled "conv1" profile <samples = 4, forward = 12, input_grad = 13, weight_grad = 14, activation = 1600, parameters = 36> : () -> tensor<100xf32>
-// CHECK:       %conv2 = model.profiled "conv2" %conv1 profile <forward = 7> : (tensor<100xf32>) -> tensor<1xf32>
+// CHECK:       %conv2 = model.profiled "conv2" %conv1 profile <forward = 7> {frozen} : (tensor<100xf32>) -> tensor<1xf32>
 model.graph @profiled() training <global_batch = 4> data synthetic {
   %0 = model.profiled "conv1"
       profile <samples = 4, forward = 12, input_grad = 13, weight_grad = 14,
                activation = 1600, parameters = 36> : () -> tensor<100xf32>
-  %1 = model.profiled "conv2" %0 profile <forward = 7>
+  %1 = model.profiled "conv2" %0 profile <forward = 7> {frozen}
       : (tensor<100xf32>) -> tensor<1xf32>
   model.output %1 : tensor<1xf32>
 }
