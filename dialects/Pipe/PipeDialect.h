@@ -40,6 +40,9 @@ constexpr llvm::StringLiteral kInfeasibleAttr = "takt.infeasible";
 constexpr llvm::StringLiteral kLimitReachedAttr = "takt.limit_reached";
 /// On a program: makespan, bound, method and work of a searched schedule.
 constexpr llvm::StringLiteral kSearchAttr = "takt.search";
+/// On a program: name of the published model that chose its stages, and the
+/// time of a step by its formula.
+constexpr llvm::StringLiteral kCostModelAttr = "takt.cost_model";
 
 /// Something a second: FLOP or bytes. Printed as a whole number where it is
 /// one, otherwise as the shortest decimal that reads back to the same bits.

@@ -160,9 +160,8 @@ CostTable profileCosts(const Graph &graph, const rt::Training &training,
     if (found == profile.layers.end()) {
       if (!stated)
         missing.push_back(layer.name);
-      table.layers.push_back(
-          statedTimes(layer, statedPhases(layer, needsGrad),
-                      training.microBatchSize(), options));
+      table.layers.push_back(statedTimes(layer, statedPhases(layer, needsGrad),
+                                         training.microBatchSize(), options));
       continue;
     }
     const ProfileEntry &entry = found->second;

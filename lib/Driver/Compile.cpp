@@ -102,6 +102,8 @@ std::string Compiler::hashInputs() {
                            options.bucketSize, options.reduceLanes);
   if (options.assign != "auto")
     decisions += " assign=" + options.assign;
+  if (options.costModel != "takt")
+    decisions += " model=" + options.costModel;
   for (const std::string &cut : options.cuts)
     decisions += " cut=" + cut;
   hash.update(decisions);
@@ -168,6 +170,7 @@ ExitCode Compiler::runPasses() {
       assign.held.assign(held.begin(), held.end());
     }
   }
+  assign.costModel = options.costModel;
   assign.workLimit = options.workLimit;
   assign.dumpSmt2 = options.dumpSmt2;
   if ((code = runPass(createAssignStagesPass(assign))) != ExitCode::Done ||

@@ -68,6 +68,8 @@ private:
   void report();
   nlohmann::ordered_json searchJson();
   std::string searchReport();
+  nlohmann::ordered_json costModelJson();
+  std::string costModelReport();
 
   rt::ExitCode fail(const std::string &message,
                     rt::ExitCode code = rt::ExitCode::BadInput);

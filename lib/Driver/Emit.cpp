@@ -24,6 +24,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
@@ -177,12 +178,48 @@ std::string Compiler::searchReport() {
       found["work"].get<int64_t>());
 }
 
+/// What a published formula expects of its stages beside what the simulator
+/// finds; null if none chose them.
+nlohmann::ordered_json Compiler::costModelJson() {
+  std::string error;
+  auto parts = pipe::findProgram(*module, error);
+  if (!parts)
+    return nullptr;
+  auto chosen =
+      parts->program->getAttrOfType<mlir::DictionaryAttr>(pipe::kCostModelAttr);
+  if (!chosen)
+    return nullptr;
+  const int64_t step = chosen.getAs<mlir::IntegerAttr>("step_ns").getInt();
+  nlohmann::ordered_json json;
+  json["name"] = chosen.getAs<mlir::StringAttr>("name").getValue().str();
+  json["step_ns"] = step;
+  json["error"] = plan.predictedStep > 0
+                      ? double(step) / double(plan.predictedStep) - 1
+                      : 0.0;
+  return json;
+}
+
+std::string Compiler::costModelReport() {
+  const nlohmann::ordered_json chosen = costModelJson();
+  if (chosen.is_null())
+    return {};
+  const double error = chosen["error"].get<double>();
+  return fmt::format("cost model {}: a step of {} by its formula, {} in the "
+                     "simulator ({:+.1f} %{})\n",
+                     chosen["name"].get<std::string>(),
+                     formatTime(chosen["step_ns"].get<int64_t>()),
+                     formatTime(plan.predictedStep), 100 * error,
+                     std::abs(error) > 0.1 ? ": do not rely on the formula here"
+                                           : "");
+}
+
 nlohmann::ordered_json Compiler::reportJson() {
   // What only the compiler knows follows on what any plan tells.
   auto json = nlohmann::ordered_json::parse(rt::toJson(rt::summarize(plan)));
   json["search"] = searchJson();
   if (options.explainComm)
     json["communication"] = overlapJson(plan, simulation, chooseAgain());
+  json["cost_model"] = costModelJson();
   return json;
 }
 
@@ -192,5 +229,6 @@ void Compiler::report() {
     return;
   }
   if (!options.quiet)
-    err << rt::printText(rt::summarize(plan)) << searchReport();
+    err << rt::printText(rt::summarize(plan)) << searchReport()
+        << costModelReport();
 }

@@ -97,8 +97,7 @@ std::vector<bool> takt::valuesNeedingGrad(const Graph &graph) {
   std::vector<bool> needs(graph.values.size());
   for (const Layer &layer : graph.layers) {
     // A profiled layer's parameters are not listed.
-    bool need =
-        layer.kind == LayerKind::Profiled && layer.profiled.trainable;
+    bool need = layer.kind == LayerKind::Profiled && layer.profiled.trainable;
     for (int32_t id : layer.inputs)
       need = need || needs[id];
     for (int32_t param : layer.params)

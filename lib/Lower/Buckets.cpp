@@ -21,9 +21,8 @@ std::vector<Bytes> takt::gradientBytes(const Graph &graph,
   std::vector<Bytes> bytes;
   for (int32_t l = stage.layerBegin; l < stage.layerEnd; ++l) {
     const Layer &layer = graph.layers[l];
-    Bytes sum = layer.profiled.trainable
-                    ? rt::alignUp(layer.profiled.parameters)
-                    : 0;
+    Bytes sum =
+        layer.profiled.trainable ? rt::alignUp(layer.profiled.parameters) : 0;
     for (int32_t param : layer.params)
       if (graph.params[param].trainable)
         sum += rt::alignUp(

@@ -161,8 +161,8 @@ StageNeeds needsOf(const Graph &graph, const StageInput &stage) {
       needs.loads = needs.loads || graph.values[id].producer < 0;
     for (int32_t param : layer.params)
       needs.updates = needs.updates || graph.params[param].trainable;
-    needs.updates = needs.updates || (layer.profiled.trainable &&
-                                      layer.profiled.parameters > 0);
+    needs.updates = needs.updates ||
+                    (layer.profiled.trainable && layer.profiled.parameters > 0);
   }
   return needs;
 }

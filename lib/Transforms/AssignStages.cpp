@@ -19,6 +19,7 @@
 #include "Pipe/PipeBridge.h"
 #include "takt/Cost/GraphStages.h"
 #include "takt/Partition/Constraints.h"
+#include "takt/Partition/Costs/ByModel.h"
 #include "takt/Support/Quantity.h"
 
 #include <limits>
@@ -65,6 +66,11 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
                                  const PartitionResult &result);
   llvm::LogicalResult reportClash(const std::vector<SideConstraint> &constraints,
                                   const ClashReport &clash);
+  llvm::LogicalResult solveByModel(model::GraphOp graph,
+                                   const std::vector<Segment> &segments,
+                                   const CostTable &costs,
+                                   const PartitionProblem &problem,
+                                   PartitionResult &result);
   llvm::LogicalResult assignGraph(model::GraphOp graph,
                                   pipe::ClusterOp cluster,
                                   const Graph &layers, const CostTable &costs,
@@ -76,6 +82,8 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
                         const CostTable &costs,
                         const PartitionProblem &problem,
                         const Partition &partition);
+
+  std::optional<Nanos> modelledStep; ///< by a published formula
 };
 
 } // namespace
@@ -185,6 +193,49 @@ AssignStages::reportClash(const std::vector<SideConstraint> &constraints,
   return failure();
 }
 
+/// Stages by a published formula, with the bound of Takt's own objective.
+llvm::LogicalResult AssignStages::solveByModel(
+    model::GraphOp graph, const std::vector<Segment> &segments,
+    const CostTable &costs, const PartitionProblem &problem,
+    PartitionResult &result) {
+  const std::optional<CostModel> model = parseCostModel(costModel);
+  if (!model)
+    return graph.emitError() << "unknown cost model '" << costModel
+                             << "'; known are 'takt', 'pipedream' and 'dapple'";
+  std::vector<Nanos> forward;
+  for (const Segment &segment : segments) {
+    forward.push_back(0);
+    for (int32_t l = segment.begin; l < segment.end; ++l)
+      forward.back() += costs.layers[l].forward.front();
+  }
+  std::string error;
+  std::optional<ModelledStages> found =
+      stagesByModel(problem, *model, forward, error);
+  if (!found)
+    return graph.emitError() << error;
+  result = solvePartition(problem, workLimit);
+  if (!result.partition)
+    return success();
+  Partition partition;
+  partition.stages = std::move(found->stages);
+  partition.bound = result.partition->bound;
+  partition.method = "cost model " + costModel;
+  evaluate(problem, partition);
+  if (std::optional<std::string> fault = verify(problem, partition)) {
+    mlir::InFlightDiagnostic diag = graph.emitError();
+    diag << "the stages of the cost model '" << costModel
+         << "' do not fit: " << *fault;
+    diag.attachNote() << "it does not know what a device keeps; '--cost-model="
+                         "takt' does";
+    getOperation()->setAttr(pipe::kInfeasibleAttr,
+                            mlir::StringAttr::get(&getContext(), *fault));
+    return diag;
+  }
+  result.partition = std::move(partition);
+  modelledStep = found->step;
+  return success();
+}
+
 llvm::LogicalResult AssignStages::assign() {
   ModuleOp module = getOperation();
   FailureOr<model::GraphOp> graph = findOnly<model::GraphOp>(module);
@@ -210,8 +261,13 @@ llvm::LogicalResult AssignStages::assign() {
   if (assignBy != "auto" && assignBy != "chain" && assignBy != "graph")
     return graph->emitError() << "unknown way to assign stages '" << assignBy
                               << "'; known are 'auto', 'chain' and 'graph'";
+  // Published formulas are of chains.
+  const bool published = costModel != costModelName(CostModel::Takt);
+  if (published && assignBy == "graph")
+    return graph->emitError() << "the cost model '" << costModel
+                              << "' plans chains and not graphs";
   if (assignBy == "graph" ||
-      (assignBy == "auto" && cuts.empty() &&
+      (assignBy == "auto" && !published && cuts.empty() &&
        (few || !isChain(layers, segments))))
     return assignGraph(*graph, *cluster, layers, *costs, *devices);
   PartitionProblem problem = partitionProblem(
@@ -222,7 +278,16 @@ llvm::LogicalResult AssignStages::assign() {
       sideConstraints(layers, segments, pipe::exportConstraints(module), error);
   if (!constraints)
     return graph->emitError() << error;
-  PartitionResult result = solvePartition(problem, *constraints, workLimit);
+  PartitionResult result;
+  if (published) {
+    if (!constraints->empty())
+      return graph->emitError() << "the cost model '" << costModel
+                                << "' does not know side constraints";
+    if (failed(solveByModel(*graph, segments, *costs, problem, result)))
+      return failure();
+  } else {
+    result = solvePartition(problem, *constraints, workLimit);
+  }
   // Clashes are explained for stages with devices of their own.
   if (!result.partition && !result.outOfWork && !constraints->empty() &&
       problem.rankOfStage.empty()) {
@@ -325,6 +390,13 @@ pipe::ProgramOp AssignStages::write(model::GraphOp graph,
       builder, graph.getLoc(), "job", graph.getSymName(), cluster.getSymName(),
       schedulePolicy, partition.objective, partition.bound, partition.method);
   symbols.insert(program, getOperation().getBody()->end());
+  if (modelledStep)
+    program->setAttr(
+        pipe::kCostModelAttr,
+        builder.getDictionaryAttr(
+            {builder.getNamedAttr("name", builder.getStringAttr(costModel)),
+             builder.getNamedAttr("step_ns",
+                                  builder.getI64IntegerAttr(*modelledStep))}));
 
   builder.setInsertionPointToStart(&program.getBody().emplaceBlock());
   int32_t number = 0;

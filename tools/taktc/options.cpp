@@ -79,6 +79,10 @@ void takt::addCompileOptions(CLI::App &app, CompileOptions &options,
       ->default_str("1f1b");
   app.add_option("--profile", options.profile,
                  "measured costs (takt-run --profile); default: roofline");
+  app.add_option("--cost-model", options.costModel,
+                 "whose formula chooses the stages: takt, pipedream, dapple")
+      ->check(oneOf({"takt", "pipedream", "dapple"}))
+      ->default_str("takt");
   app.add_option("--work-limit", options.workLimit,
                  "transitions the exact search may look at")
       ->check(wholeNumber(1, int64_t(1) << 60));
@@ -147,6 +151,11 @@ std::string takt::settle(const OptionTexts &text, const CLI::Option *output,
     return fault;
   if (output->count() > 0 && options.output.empty())
     return "'-o' needs a file name, or - for standard output";
+  if (options.costModel != "takt" &&
+      (!options.cuts.empty() || options.stages > 0 || options.replicas > 0))
+    return fmt::format("'--cost-model={}' chooses stages and replicas itself: "
+                       "leave out '--cuts', '--stages' and '--replicas'",
+                       options.costModel);
   if (options.profile == "-")
     return "'--profile' needs a file: it is read more than once";
   if (options.model == "-" && options.cluster == "-")

@@ -69,6 +69,11 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     Every value that is read behind a cut crosses it. The program then has the order
     as its attribute `takt.order`: stages and segments count layers in it.
 
+    With `cost-model` a published planner chooses in its own terms (`takt/Partition/
+    Costs`); its answer must fit and is valued and bounded as any other, and the
+    program gets the attribute `takt.cost_model` with the step that the formula
+    expects. Such planners know no constraints, cuts or numbers of stages.
+
     Every `pipe.constraint` of the module is kept. Where that cannot be, the
     constraint solver's proof is reduced to a minimal set of them that clash.
 
@@ -103,6 +108,8 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     Option<"assignBy", "assign", "std::string", /*default=*/"\"auto\"",
            "Where to cut: chain (one value crosses a cut), graph (any number; "
            "cuts then count layers), or auto">,
+    Option<"costModel", "cost-model", "std::string", /*default=*/"\"takt\"",
+           "Whose formula chooses the stages: takt, pipedream or dapple">,
     Option<"workLimit", "work-limit", "int64_t",
            /*default=*/"int64_t(4) << 30",
            "Transitions looked at before the best answer so far is taken">,
