@@ -5,6 +5,8 @@
 // RUN: not takt-opt %s -takt-assign-stages=schedule-policy=zigzag 2>&1 | FileCheck %s --check-prefix=POLICY
 // RUN: not takt-opt %s -takt-assign-stages=work-limit=0 2>&1 | FileCheck %s --check-prefix=WORK
 // RUN: not takt-opt %s -takt-assign-stages=stages=3 2>&1 | FileCheck %s --check-prefix=DEVICES
+// RUN: not takt-opt %s -takt-assign-stages=cost-model=gpipe 2>&1 | FileCheck %s --check-prefix=FORMULA
+// RUN: not takt-opt %s -takt-assign-stages="cost-model=dapple cuts=1" 2>&1 | FileCheck %s --check-prefix=GIVEN
 
 // Options that contradict the model, the cluster or each other.
 
@@ -14,6 +16,8 @@
 // NEGATIVE: error: a number of stages is negative
 // POLICY: error: unknown schedule policy 'zigzag'; known are '1f1b' and 'gpipe'
 // WORK: error: work-limit must be positive, got 0
+// FORMULA: error: unknown cost model 'gpipe'; known are 'takt', 'pipedream' and 'dapple'
+// GIVEN: error: the cost model 'dapple' does not know cuts
 // DEVICES: error: no stages fit: 3 stages of at least 1 device each need 3, there are 2
 // DEVICES: note: leave the number of stages free
 
