@@ -170,23 +170,26 @@ TEST(CheckStructure, TimesThatCannotBeCounted) {
 }
 
 TEST(OperandBytes, CoversEveryKernelKind) {
-  // Dims of 2 everywhere (no bias) keep the sizes easy to follow.
+  // Dims of 1, as flags are too; a head that is turned has pairs.
   for (size_t i = 0; i < namesOf<KernelKind>().size; ++i) {
     Kernel kernel;
     kernel.kind = static_cast<KernelKind>(i);
     bool found = false;
-    for (size_t dims = 0; dims <= 4 && !found; ++dims)
-      for (size_t scalars = 0; scalars <= 4 && !found; ++scalars)
-        for (size_t operands = 0; operands <= 6 && !found; ++operands) {
-          kernel.dims.assign(dims, 1);
-          kernel.scalars.assign(scalars, 0.5);
-          kernel.operands.assign(operands, BufferRef());
-          try {
-            EXPECT_EQ(operandBytes(kernel).size(), operands);
-            found = true;
-          } catch (const Error &) {
+    for (bool pairs : {false, true})
+      for (size_t dims = 0; dims <= 5 && !found; ++dims)
+        for (size_t scalars = 0; scalars <= 4 && !found; ++scalars)
+          for (size_t operands = 0; operands <= 6 && !found; ++operands) {
+            kernel.dims.assign(dims, 1);
+            for (size_t d = 3; pairs && d < dims; ++d)
+              kernel.dims[d] = 2;
+            kernel.scalars.assign(scalars, 0.5);
+            kernel.operands.assign(operands, BufferRef());
+            try {
+              EXPECT_EQ(operandBytes(kernel).size(), operands);
+              found = true;
+            } catch (const Error &) {
+            }
           }
-        }
     EXPECT_TRUE(found) << nameOf(kernel.kind);
   }
 }
