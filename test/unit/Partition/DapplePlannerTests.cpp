@@ -10,37 +10,25 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TestData.h"
+
 #include "takt/Frontend/ProfileGraph.h"
 #include "takt/Partition/Costs/Dapple.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <random>
-#include <sstream>
 
 using namespace takt;
+using test::readProfile;
 
 namespace {
-
-std::vector<ProfiledNode> bert24() {
-  const std::string path =
-      std::string(TAKT_TEST_DATA) + "/dapple/bert-24-pbs-6.txt";
-  std::ifstream stream(path);
-  EXPECT_TRUE(stream.good()) << path;
-  std::ostringstream text;
-  text << stream.rdbuf();
-  Diagnostics diags;
-  const auto nodes = readProfiledNodes(text.str(), path, diags);
-  EXPECT_TRUE(nodes.has_value());
-  return nodes.value_or(std::vector<ProfiledNode>());
-}
 
 /// Two machines of 8, four micro-batches of 48 samples: 192 a step.
 DappleProblem bertOnTwoMachines() {
   DappleProblem problem;
-  problem.layers = bert24();
+  problem.layers = readProfile("dapple/bert-24-pbs-6.txt");
   problem.profiledSamples = 6;
   problem.microBatchSamples = 48;
   problem.microBatches = 4;

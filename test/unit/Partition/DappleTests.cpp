@@ -11,6 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TestData.h"
+
 #include "takt/Cost/Cost.h"
 #include "takt/Frontend/ImportDapple.h"
 #include "takt/Frontend/Read.h"
@@ -19,22 +21,13 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 using namespace takt;
+using test::readFile;
 
 namespace {
 
 const std::string kFolder = std::string(TAKT_TEST_DATA) + "/dapple/";
-
-std::string readFile(const std::string &path) {
-  std::ifstream stream(path);
-  EXPECT_TRUE(stream.good()) << path;
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 /// The profile as a chain of one segment a layer, the first `frozen` of them
 /// not trained; no links, no memory limit.

@@ -12,27 +12,19 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TestData.h"
+
 #include "takt/Frontend/PlacementGraph.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <fstream>
-#include <sstream>
-
 using namespace takt;
+using test::readFile;
 
 namespace {
 
 const std::string kFolder = std::string(TAKT_TEST_DATA) + "/dnn-partitioning/";
-
-std::string readFile(const std::string &path) {
-  std::ifstream stream(path);
-  EXPECT_TRUE(stream.good()) << path;
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 nlohmann::json expected(const std::string &name) {
   return nlohmann::json::parse(readFile(kFolder + "expected.json"))[name];

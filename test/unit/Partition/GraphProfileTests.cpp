@@ -13,28 +13,21 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TestData.h"
+
 #include "takt/Frontend/ProfileGraph.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 using namespace takt;
+using test::readFile;
 
 namespace {
 
 const std::string kFolder = std::string(TAKT_TEST_DATA) + "/pipedream/";
-
-std::string readFile(const std::string &path) {
-  std::ifstream stream(path);
-  EXPECT_TRUE(stream.good()) << path;
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 GraphProblem profile(const std::string &model,
                      const ProfileGraphOptions &options) {

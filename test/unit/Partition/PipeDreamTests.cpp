@@ -10,6 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TestData.h"
+
 #include "takt/Frontend/ProfileGraph.h"
 #include "takt/Partition/Costs/PipeDream.h"
 
@@ -17,24 +19,16 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <random>
 #include <set>
-#include <sstream>
 
 using namespace takt;
+using test::readFile;
+using test::readProfile;
 
 namespace {
 
 const std::string kFolder = std::string(TAKT_TEST_DATA) + "/pipedream/";
-
-std::string readFile(const std::string &path) {
-  std::ifstream stream(path);
-  EXPECT_TRUE(stream.good()) << path;
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 int32_t firstSource(const std::vector<ProfiledNode> &nodes) {
   std::vector<bool> isRead(nodes.size());
@@ -46,13 +40,9 @@ int32_t firstSource(const std::vector<ProfiledNode> &nodes) {
 }
 
 std::vector<ProfileState> statesOf(const std::string &model) {
-  Diagnostics diags;
-  const auto nodes = readProfiledNodes(readFile(kFolder + model + ".txt"),
-                                       model + ".txt", diags);
-  EXPECT_TRUE(nodes.has_value()) << model;
-  if (!nodes)
-    return {};
-  auto states = antichainStates(*nodes, firstSource(*nodes));
+  const std::vector<ProfiledNode> nodes =
+      readProfile("pipedream/" + model + ".txt");
+  auto states = antichainStates(nodes, firstSource(nodes));
   EXPECT_TRUE(states.has_value()) << model;
   return states.value_or(std::vector<ProfileState>());
 }

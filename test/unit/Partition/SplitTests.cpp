@@ -10,6 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TestData.h"
+
 #include "takt/Frontend/ProfileGraph.h"
 #include "takt/Partition/Costs/PerReplicaCuts.h"
 #include "takt/Partition/Costs/PricedStages.h"
@@ -18,25 +20,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <random>
-#include <sstream>
 
 using namespace takt;
+using test::readProfile;
 
 namespace {
-
-std::vector<ProfiledNode> profile(const std::string &name) {
-  const std::string path = std::string(TAKT_TEST_DATA) + "/dapple/" + name;
-  std::ifstream stream(path);
-  EXPECT_TRUE(stream.good()) << path;
-  std::ostringstream text;
-  text << stream.rdbuf();
-  Diagnostics diags;
-  const auto nodes = readProfiledNodes(text.str(), path, diags);
-  EXPECT_TRUE(nodes.has_value());
-  return nodes.value_or(std::vector<ProfiledNode>());
-}
 
 //===----------------------------------------------------------------------===//
 // A cut for each replica
@@ -45,7 +34,7 @@ std::vector<ProfiledNode> profile(const std::string &name) {
 /// With the input as first layer, which a client may send as it is.
 SplitProblem vgg19(double bandwidth) {
   SplitProblem problem;
-  problem.layers = profile("vgg-19-pbs-32.txt");
+  problem.layers = readProfile("dapple/vgg-19-pbs-32.txt");
   ProfiledNode input;
   input.forward = 3.4e-3;
   input.outputBytes = 19e6;
@@ -222,7 +211,7 @@ TEST(PricedStages, ParetoPlansAreThoseOfAllPlans) {
 
 TEST(PricedStages, RealChainHasAMonotoneFront) {
   PricedProblem problem;
-  problem.layers = profile("bert-24-pbs-6.txt");
+  problem.layers = readProfile("dapple/bert-24-pbs-6.txt");
   problem.classes = {{"small", 0.25, 75e6, 3e9, 0.25},
                      {"middle", 0.5, 150e6, 6e9, 0.5},
                      {"large", 1, 300e6, 12e9, 1}};
