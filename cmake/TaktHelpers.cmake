@@ -34,8 +34,10 @@ function(takt_use_mlir target)
   target_link_libraries(${target} PUBLIC MLIR LLVM)
 endfunction()
 
-# add_takt_unit_test(name SOURCES a.cpp ... LINK lib ...)
-# A GoogleTest program; every TEST becomes one ctest entry.
+# add_takt_unit_test(name SOURCES a.cpp ... LINK lib ... LABELS label ...)
+# A GoogleTest program; every TEST becomes one ctest entry. A label is the row of
+# a published system in docs/reference/systems.md: `B1` for the whole program, or
+# `A3=Repeats.*` for the tests of a filter. A test has one label.
 function(add_takt_unit_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS" ${ARGN})
   find_package(GTest REQUIRED)
@@ -46,6 +48,23 @@ function(add_takt_unit_test name)
     TAKT_TEST_DATA="${TAKT_SOURCE_ROOT}/test/data"
     TAKT_SOURCE_DIR="${TAKT_SOURCE_ROOT}")
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
-  gtest_discover_tests(${name} TEST_PREFIX "unit/${name}/" DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${ARG_LABELS}")
+
+  set(discover TEST_PREFIX "unit/${name}/" DISCOVERY_TIMEOUT 60)
+  set(labelled "")
+  set(rest_label "")
+  foreach(label IN LISTS ARG_LABELS)
+    if(label MATCHES "^([A-Z0-9]+)=(.+)$")
+      gtest_discover_tests(${name} ${discover} TEST_FILTER "${CMAKE_MATCH_2}"
+        PROPERTIES LABELS "${CMAKE_MATCH_1}")
+      list(APPEND labelled "${CMAKE_MATCH_2}")
+    elseif(rest_label)
+      message(FATAL_ERROR "${name}: '${rest_label}' and '${label}' both label "
+        "what no filter names")
+    else()
+      set(rest_label ${label})
+    endif()
+  endforeach()
+  list(JOIN labelled ":" labelled)
+  gtest_discover_tests(${name} ${discover} TEST_FILTER "*-${labelled}"
+    PROPERTIES LABELS "${rest_label}")
 endfunction()
