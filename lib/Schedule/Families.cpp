@@ -1,0 +1,133 @@
+//===- Families.cpp - families of pipeline schedules by name
+//----------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The names users write and the generators behind them. A new family is a file
+// in Generators/ and a line here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Generators/Families.h"
+
+#include <fmt/format.h>
+
+namespace takt {
+
+Schedule generateGPipeFamily(const PipelineProblem &problem) {
+  return generateGPipe({problem.ranks, problem.microBatches});
+}
+
+Schedule generateOneFOneBFamily(const PipelineProblem &problem) {
+  return generateOneFOneB({problem.ranks, problem.microBatches});
+}
+
+const std::vector<ScheduleFamily> &scheduleFamilies() {
+  static const std::vector<ScheduleFamily> families = {
+      {"gpipe", "all forwards, then all backwards", Placement::Linear, 1, 1,
+       false, generateGPipeFamily},
+      {"1f1b", "one forward, one backward", Placement::Linear, 1, 1, false,
+       generateOneFOneBFamily},
+  };
+  return families;
+}
+
+const ScheduleFamily *findFamily(std::string_view name) {
+  for (const ScheduleFamily &family : scheduleFamilies())
+    if (family.name == name)
+      return &family;
+  return nullptr;
+}
+
+namespace {
+
+std::string noSuchFamily(std::string_view name) {
+  std::string names;
+  for (const ScheduleFamily &family : scheduleFamilies())
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", family.name);
+  return fmt::format("there is no schedule '{}', only {}", name, names);
+}
+
+std::optional<std::string> checkChunks(const ScheduleFamily &family,
+                                       int32_t chunks) {
+  if (chunks >= family.leastChunks && chunks <= family.mostChunks)
+    return std::nullopt;
+  const bool one = family.leastChunks == family.mostChunks;
+  return fmt::format(
+      "'{}' is made for {} stage{} a rank, not {}", family.name,
+      one ? fmt::to_string(family.leastChunks)
+          : fmt::format("{} to {}", family.leastChunks, family.mostChunks),
+      one && family.leastChunks == 1 ? "" : "s", chunks);
+}
+
+/// When a micro-batch has reached the last stage, every stage holds it; so each
+/// rank must have room for one, and one after the other always run.
+std::optional<std::string> checkRoom(const PipelineProblem &problem,
+                                     const std::vector<int32_t> &rankOfStage) {
+  if (problem.mostHeld.empty())
+    return std::nullopt;
+  std::vector<double> needed(problem.ranks, 0);
+  for (int32_t stage = 0; stage < problem.stages(); ++stage)
+    needed[rankOfStage[stage]] += problem.at(stage).held;
+  for (int32_t rank = 0; rank < problem.ranks; ++rank)
+    if (!fitsLimit(needed[rank], problem.mostHeld[rank]))
+      return fmt::format("no schedule fits: rank {} may hold {}, one "
+                         "micro-batch needs {}",
+                         rank, problem.mostHeld[rank], needed[rank]);
+  return std::nullopt;
+}
+
+std::optional<std::string> checkPeaks(std::string_view family,
+                                      const PipelineProblem &problem,
+                                      const Pipeline &pipeline) {
+  if (problem.mostHeld.empty())
+    return std::nullopt;
+  const PipelineTiming timing = *timePipeline(problem, pipeline);
+  for (int32_t rank = 0; rank < problem.ranks; ++rank)
+    if (!fitsLimit(timing.peakHeld[rank], problem.mostHeld[rank]))
+      return fmt::format("'{}' holds {} on rank {}, which may hold {}", family,
+                         timing.peakHeld[rank], rank, problem.mostHeld[rank]);
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<Pipeline> generatePipeline(std::string_view name,
+                                         const PipelineProblem &problem,
+                                         std::string &why) {
+  auto fails = [&](std::optional<std::string> fault) {
+    if (fault)
+      why = std::move(*fault);
+    return fault.has_value();
+  };
+  const ScheduleFamily *family = findFamily(name);
+  if (!family) {
+    why = noSuchFamily(name);
+    return std::nullopt;
+  }
+  if (fails(problem.check()) || fails(checkChunks(*family, problem.chunks)))
+    return std::nullopt;
+  Pipeline pipeline;
+  pipeline.rankOfStage =
+      placeStages(family->placement, problem.ranks, problem.chunks);
+  if (fails(checkRoom(problem, pipeline.rankOfStage)))
+    return std::nullopt;
+  pipeline.schedule = family->generate(problem);
+  pipeline.schedule.name = name;
+  if (pipeline.schedule.roles.empty()) {
+    why = fmt::format("'{}' has no order within the memory limits", name);
+    return std::nullopt;
+  }
+  // Lists of a generator get the same treatment as a user's.
+  const ScheduleProblem asSchedule{problem.stages(), problem.microBatches,
+                                   pipeline.rankOfStage};
+  if (fails(verify(asSchedule, pipeline.schedule)) ||
+      fails(checkPeaks(name, problem, pipeline)))
+    return std::nullopt;
+  return pipeline;
+}
+
+} // namespace takt
