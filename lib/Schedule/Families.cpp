@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Generators/Families.h"
+#include "Generators/Board.h"
 
 #include <fmt/format.h>
 
@@ -31,6 +32,12 @@ const std::vector<ScheduleFamily> &scheduleFamilies() {
        false, generateGPipeFamily},
       {"1f1b", "one forward, one backward", Placement::Linear, 1, 1, false,
        generateOneFOneBFamily},
+      {"zb-h1", "1F1B with late weight gradients, its memory",
+       Placement::Linear, 1, 1, true, generateZeroBubbleH1},
+      {"zb-h2", "no bubble between steps, twice 1F1B's memory",
+       Placement::Linear, 1, 1, true, generateZeroBubbleH2},
+      {"zb-auto", "list scheduling within a memory limit", Placement::Linear, 1,
+       1, true, generateZeroBubbleAuto},
   };
   return families;
 }

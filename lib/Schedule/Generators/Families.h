@@ -8,17 +8,13 @@
 
 #include "takt/Schedule/Pipeline.h"
 
-#include <algorithm>
-
 namespace takt {
-
-/// Limits are sums of fractions: what exceeds one by rounding alone fits.
-inline bool fitsLimit(double held, double limit) {
-  return held <= limit + 1e-9 * std::max(1.0, limit);
-}
 
 /// Lists stay empty where a family has no order within the limits.
 Schedule generateGPipeFamily(const PipelineProblem &problem);
 Schedule generateOneFOneBFamily(const PipelineProblem &problem);
+Schedule generateZeroBubbleH1(const PipelineProblem &problem);
+Schedule generateZeroBubbleH2(const PipelineProblem &problem);
+Schedule generateZeroBubbleAuto(const PipelineProblem &problem);
 
 } // namespace takt
