@@ -15,6 +15,7 @@
 #include "Generators/Board.h"
 
 #include <fmt/format.h>
+#include <limits>
 
 namespace takt {
 
@@ -25,6 +26,8 @@ Schedule generateGPipeFamily(const PipelineProblem &problem) {
 Schedule generateOneFOneBFamily(const PipelineProblem &problem) {
   return generateOneFOneB({problem.ranks, problem.microBatches});
 }
+
+constexpr int32_t kAnyChunks = std::numeric_limits<int32_t>::max();
 
 const std::vector<ScheduleFamily> &scheduleFamilies() {
   static const std::vector<ScheduleFamily> families = {
@@ -38,6 +41,15 @@ const std::vector<ScheduleFamily> &scheduleFamilies() {
        Placement::Linear, 1, 1, true, generateZeroBubbleH2},
       {"zb-auto", "list scheduling within a memory limit", Placement::Linear, 1,
        1, true, generateZeroBubbleAuto},
+      {"zb-v", "two stages a rank in a V, 1F1B's memory", Placement::VShape, 2,
+       2, true, generateZeroBubbleV},
+      {"v-half", "two stages a rank in a V, half of 1F1B's memory",
+       Placement::VShape, 2, 2, true, generateVHalf},
+      {"v-min", "two stages a rank in a V, a third of 1F1B's memory",
+       Placement::VShape, 2, 2, true, generateVMin},
+      {"zb-interleaved", "interleaved 1F1B with late weight gradients",
+       Placement::Interleaved, 1, kAnyChunks, true,
+       generateZeroBubbleInterleaved},
   };
   return families;
 }

@@ -132,37 +132,72 @@ double Board::makespan() const {
   return last;
 }
 
+namespace {
+
+/// Runs lists from their heads as far as they go; `put` puts the head of a
+/// rank, which has its inputs, and what has to go before it.
+template <typename Put>
+bool runHeads(Board &board, const std::vector<std::vector<Action>> &lists,
+              Put put) {
+  std::vector<size_t> heads(lists.size(), 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t rank = 0; rank < lists.size(); ++rank)
+      for (; heads[rank] < lists[rank].size(); ++heads[rank]) {
+        const Action &next = lists[rank][heads[rank]];
+        if (!board.hasInputs(next))
+          break;
+        if (!put(next))
+          return false;
+        moved = true;
+      }
+  }
+  for (size_t rank = 0; rank < lists.size(); ++rank)
+    if (heads[rank] < lists[rank].size())
+      return false;
+  return true;
+}
+
+} // namespace
+
 std::optional<Board> layWeights(const PipelineProblem &problem,
                                 const std::vector<int32_t> &rankOfStage,
                                 const std::vector<std::vector<Action>> &order,
                                 const WeightRule &rule) {
   std::optional<Board> board(std::in_place, problem, rankOfStage);
-  std::vector<size_t> heads(order.size(), 0);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (size_t rank = 0; rank < order.size(); ++rank)
-      for (; heads[rank] < order[rank].size(); ++heads[rank]) {
-        const Action &next = order[rank][heads[rank]];
-        if (!board->hasInputs(next))
-          break;
-        if (next.kind == ActionKind::F && !board->makeRoom(next.stage))
-          return std::nullopt;
-        const double arrival = board->arrival(next);
-        board->payUntil(rank, arrival);
-        const double gap = arrival - board->freeAt(rank);
-        if (board->owesWeights(rank) && gap > 0 &&
-            (rule.inShortGaps ||
-             (rule.againstLargestBubble &&
-              gap > board->largestBubble() - board->bubble(rank))))
-          board->payOldest(rank);
-        board->put(next);
-        moved = true;
-      }
-  }
-  for (size_t rank = 0; rank < order.size(); ++rank)
-    if (heads[rank] < order[rank].size())
-      return std::nullopt;
+  const bool ran = runHeads(*board, order, [&](const Action &next) {
+    const int32_t rank = rankOfStage[next.stage];
+    if (next.kind == ActionKind::F && !board->makeRoom(next.stage))
+      return false;
+    const double arrival = board->arrival(next);
+    board->payUntil(rank, arrival);
+    const double gap = arrival - board->freeAt(rank);
+    if (board->owesWeights(rank) && gap > 0 &&
+        (rule.inShortGaps ||
+         (rule.againstLargestBubble &&
+          gap > board->largestBubble() - board->bubble(rank))))
+      board->payOldest(rank);
+    board->put(next);
+    return true;
+  });
+  if (!ran)
+    return std::nullopt;
   board->payAll();
+  return board;
+}
+
+std::optional<Board> runLists(const PipelineProblem &problem,
+                              const std::vector<int32_t> &rankOfStage,
+                              const std::vector<std::vector<Action>> &lists) {
+  std::optional<Board> board(std::in_place, problem, rankOfStage);
+  const bool ran = runHeads(*board, lists, [&](const Action &next) {
+    if (next.kind == ActionKind::F && !board->hasRoom(next.stage))
+      return false;
+    board->put(next);
+    return true;
+  });
+  if (!ran)
+    return std::nullopt;
   return board;
 }
 

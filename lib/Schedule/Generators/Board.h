@@ -114,4 +114,9 @@ std::optional<Board> layWeights(const PipelineProblem &problem,
                                 const std::vector<std::vector<Action>> &order,
                                 const WeightRule &rule);
 
+/// Puts whole lists of F, I and W. Nothing if they cannot run or do not fit.
+std::optional<Board> runLists(const PipelineProblem &problem,
+                              const std::vector<int32_t> &rankOfStage,
+                              const std::vector<std::vector<Action>> &lists);
+
 } // namespace takt

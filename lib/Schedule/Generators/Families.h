@@ -16,5 +16,9 @@ Schedule generateOneFOneBFamily(const PipelineProblem &problem);
 Schedule generateZeroBubbleH1(const PipelineProblem &problem);
 Schedule generateZeroBubbleH2(const PipelineProblem &problem);
 Schedule generateZeroBubbleAuto(const PipelineProblem &problem);
+Schedule generateZeroBubbleV(const PipelineProblem &problem);
+Schedule generateVHalf(const PipelineProblem &problem);
+Schedule generateVMin(const PipelineProblem &problem);
+Schedule generateZeroBubbleInterleaved(const PipelineProblem &problem);
 
 } // namespace takt
