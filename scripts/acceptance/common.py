@@ -67,6 +67,25 @@ def cost(command, repeat=5):
     return best, peak
 
 
+def measured(line, program, test, seconds, megabytes=None, repeat=5):
+    """A test must pass within so many CPU seconds of its program."""
+    found = sorted(BUILD.glob(f"test/unit/**/{program}"))
+    if not found:
+        report(line, False, f"{program} is not built")
+        return
+    listed = run(found[0], "--gtest_list_tests", f"--gtest_filter={test}")
+    if len(listed.stdout.splitlines()) < 2:
+        report(line, False, f"{program} has no {test}")
+        return
+    used, peak = cost([found[0], f"--gtest_filter={test}"], repeat)
+    if used is None:
+        report(line, False, f"{test} failed")
+        return
+    fine = used <= seconds and peak <= (megabytes or peak)
+    report(line, fine, f"{test.split('/')[-1]}: {used:.2f} of {seconds:g} CPU s, "
+                       f"{peak:.0f} MB")
+
+
 def json_of(*command):
     import json
     done = run(*command)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Part 4: stage assignment that is optimal, bounded, and explains itself."""
-from common import BUILD, cost, finish, integration, report, run, unit
+from common import finish, integration, measured, report, unit
 
 PROFILES = "GraphProfileTests"
 
@@ -12,25 +12,6 @@ PUBLISHED_SECONDS = {
     "OperatorGraphs_bert_l_12_inference": 14.97,
     "OperatorGraphs_bert_l_3_training": 4.94,
 }
-
-
-def measured(line, program, test, seconds, megabytes=None, repeat=5):
-    """A test must pass within so many CPU seconds of its program."""
-    found = sorted(BUILD.glob(f"test/unit/**/{program}"))
-    if not found:
-        report(line, False, f"{program} is not built")
-        return
-    listed = run(found[0], "--gtest_list_tests", f"--gtest_filter={test}")
-    if len(listed.stdout.splitlines()) < 2:
-        report(line, False, f"{program} has no {test}")
-        return
-    used, peak = cost([found[0], f"--gtest_filter={test}"], repeat)
-    if used is None:
-        report(line, False, f"{test} failed")
-        return
-    fine = used <= seconds and peak <= (megabytes or peak)
-    report(line, fine, f"{test.split('/')[-1]}: {used:.2f} of {seconds:g} CPU s, "
-                       f"{peak:.0f} MB")
 
 
 def line_1_brute_force():
