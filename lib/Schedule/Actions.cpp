@@ -91,6 +91,16 @@ std::optional<std::string> ScheduleProblem::check() const {
   if (!roleOfStage.empty() && roleOfStage.size() != size_t(stages))
     return fmt::format("the placement names {} stages of {}",
                        roleOfStage.size(), stages);
+  if (chains < 1 || stages % chains != 0)
+    return fmt::format("{} stages cannot be {} chains of equal length", stages,
+                       chains);
+  if (!replicas.empty() && replicas.size() != size_t(stages))
+    return fmt::format("there are numbers of replicas for {} stages of {}",
+                       replicas.size(), stages);
+  for (size_t stage = 0; stage < replicas.size(); ++stage)
+    if (replicas[stage] < 1)
+      return fmt::format("stage {} needs at least 1 replica, not {}", stage,
+                         replicas[stage]);
   return std::nullopt;
 }
 

@@ -146,6 +146,21 @@ private:
   PipelineBounds bounds;
 };
 
+/// Chains may start anywhere, and replicas share a stage's micro-batches.
+double mostWork(const PipelineProblem &problem,
+                const std::vector<int32_t> &rankOfStage) {
+  const ScheduleProblem shape{problem.stages(), problem.microBatches,
+                              rankOfStage, problem.chains, problem.replicas};
+  std::vector<double> work(problem.ranks, 0);
+  for (int32_t s = 0; s < shape.stages; ++s) {
+    const StageTimes t = problem.at(s);
+    for (int32_t m = 0; m < shape.microBatches; ++m)
+      work[rankOfStage[s] + shape.replicaOf(s, m)] +=
+          t.forward + t.inputGrad + t.weightGrad;
+  }
+  return *std::max_element(work.begin(), work.end());
+}
+
 } // namespace
 
 double PipelineBounds::best() const {
@@ -155,6 +170,11 @@ double PipelineBounds::best() const {
 PipelineBounds boundPipeline(const PipelineProblem &problem,
                              const std::vector<int32_t> &rankOfStage,
                              bool splitsBackward) {
+  if (problem.chains > 1 || !problem.replicas.empty()) {
+    PipelineBounds bounds;
+    bounds.headAndWork = mostWork(problem, rankOfStage);
+    return bounds;
+  }
   return Bounder(problem, rankOfStage, splitsBackward).run();
 }
 

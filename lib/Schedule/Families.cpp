@@ -82,6 +82,30 @@ std::optional<std::string> checkChunks(const ScheduleFamily &family,
       one && family.leastChunks == 1 ? "" : "s", chunks);
 }
 
+std::optional<std::string> checkKind(const ScheduleFamily &family,
+                                     const PipelineProblem &problem) {
+  if (problem.chains != family.chains)
+    return fmt::format("'{}' is made for {} chain{} of stages, not {}",
+                       family.name, family.chains,
+                       family.chains == 1 ? "" : "s", problem.chains);
+  if (!problem.replicas.empty() && !family.replicated)
+    return fmt::format("'{}' takes no replicas", family.name);
+  if (problem.group > 0 && !family.grouped)
+    return fmt::format("'{}' takes no group of micro-batches", family.name);
+  return std::nullopt;
+}
+
+/// Stages in their order, the replicas of each on ranks in a row.
+std::vector<int32_t> placeReplicas(const std::vector<int32_t> &replicas) {
+  std::vector<int32_t> rankOfStage;
+  int32_t rank = 0;
+  for (const int32_t count : replicas) {
+    rankOfStage.push_back(rank);
+    rank += count;
+  }
+  return rankOfStage;
+}
+
 /// When a micro-batch has reached the last stage, every stage holds it; so each
 /// rank must have room for one, and one after the other always run.
 std::optional<std::string> checkRoom(const PipelineProblem &problem,
@@ -89,26 +113,17 @@ std::optional<std::string> checkRoom(const PipelineProblem &problem,
   if (problem.mostHeld.empty())
     return std::nullopt;
   std::vector<double> needed(problem.ranks, 0);
-  for (int32_t stage = 0; stage < problem.stages(); ++stage)
-    needed[rankOfStage[stage]] += problem.at(stage).held;
+  for (int32_t stage = 0; stage < problem.stages(); ++stage) {
+    const int32_t ranks =
+        problem.replicas.empty() ? 1 : problem.replicas[stage];
+    for (int32_t replica = 0; replica < ranks; ++replica)
+      needed[rankOfStage[stage] + replica] += problem.at(stage).held;
+  }
   for (int32_t rank = 0; rank < problem.ranks; ++rank)
     if (!fitsLimit(needed[rank], problem.mostHeld[rank]))
       return fmt::format("no schedule fits: rank {} may hold {}, one "
                          "micro-batch needs {}",
                          rank, problem.mostHeld[rank], needed[rank]);
-  return std::nullopt;
-}
-
-std::optional<std::string> checkPeaks(std::string_view family,
-                                      const PipelineProblem &problem,
-                                      const Pipeline &pipeline) {
-  if (problem.mostHeld.empty())
-    return std::nullopt;
-  const PipelineTiming timing = *timePipeline(problem, pipeline);
-  for (int32_t rank = 0; rank < problem.ranks; ++rank)
-    if (!fitsLimit(timing.peakHeld[rank], problem.mostHeld[rank]))
-      return fmt::format("'{}' holds {} on rank {}, which may hold {}", family,
-                         timing.peakHeld[rank], rank, problem.mostHeld[rank]);
   return std::nullopt;
 }
 
@@ -127,11 +142,14 @@ std::optional<Pipeline> generatePipeline(std::string_view name,
     why = noSuchFamily(name);
     return std::nullopt;
   }
-  if (fails(problem.check()) || fails(checkChunks(*family, problem.chunks)))
+  if (fails(problem.check()) || fails(checkKind(*family, problem)) ||
+      fails(checkChunks(*family, problem.chunks)))
     return std::nullopt;
   Pipeline pipeline;
   pipeline.rankOfStage =
-      placeStages(family->placement, problem.ranks, problem.chunks);
+      problem.replicas.empty()
+          ? placeStages(family->placement, problem.ranks, problem.chunks)
+          : placeReplicas(problem.replicas);
   if (fails(checkRoom(problem, pipeline.rankOfStage)))
     return std::nullopt;
   pipeline.schedule = family->generate(problem);
@@ -141,12 +159,26 @@ std::optional<Pipeline> generatePipeline(std::string_view name,
     return std::nullopt;
   }
   // Lists of a generator get the same treatment as a user's.
-  const ScheduleProblem asSchedule{problem.stages(), problem.microBatches,
-                                   pipeline.rankOfStage};
-  if (fails(verify(asSchedule, pipeline.schedule)) ||
-      fails(checkPeaks(name, problem, pipeline)))
+  if (fails(verifyPipeline(problem, pipeline)))
     return std::nullopt;
   return pipeline;
+}
+
+std::optional<std::string> verifyPipeline(const PipelineProblem &problem,
+                                          const Pipeline &pipeline) {
+  if (auto fault = problem.check())
+    return fault;
+  if (auto fault = verify(shapeOf(problem, pipeline), pipeline.schedule))
+    return fault;
+  const std::optional<PipelineTiming> timing = timePipeline(problem, pipeline);
+  if (!timing)
+    return "the lists are not of this many ranks";
+  for (size_t rank = 0; rank < problem.mostHeld.size(); ++rank)
+    if (!fitsLimit(timing->peakHeld[rank], problem.mostHeld[rank]))
+      return fmt::format("'{}' holds {} on rank {}, which may hold {}",
+                         pipeline.schedule.name, timing->peakHeld[rank], rank,
+                         problem.mostHeld[rank]);
+  return std::nullopt;
 }
 
 } // namespace takt

@@ -24,8 +24,9 @@ constexpr double kNotYet = -1;
 class PipelineClock {
 public:
   PipelineClock(const PipelineProblem &problem, const Pipeline &pipeline)
-      : problem(problem), pipeline(pipeline), lists(pipeline.schedule.roles),
-        heads(lists.size(), 0), freeAt(lists.size(), 0) {
+      : problem(problem), shape(shapeOf(problem, pipeline)),
+        lists(pipeline.schedule.roles), heads(lists.size(), 0),
+        freeAt(lists.size(), 0) {
     const size_t passes = size_t(problem.stages()) * problem.microBatches;
     for (std::vector<double> &ends : done)
       ends.assign(passes, kNotYet);
@@ -58,15 +59,19 @@ private:
 
   bool fits() const {
     if (lists.size() != size_t(problem.ranks) ||
-        pipeline.rankOfStage.size() != size_t(problem.stages()))
+        shape.roleOfStage.size() != size_t(shape.stages))
       return false;
     for (size_t rank = 0; rank < lists.size(); ++rank)
       for (const Action &a : lists[rank])
         if (a.stage < 0 || a.stage >= problem.stages() || a.microBatch < 0 ||
             a.microBatch >= problem.microBatches ||
-            pipeline.rankOfStage[a.stage] != int32_t(rank))
+            rankOf(a.stage, a.microBatch) != int32_t(rank))
           return false;
     return true;
+  }
+
+  int32_t rankOf(int32_t stage, int32_t microBatch) const {
+    return shape.roleOfStage[stage] + shape.replicaOf(stage, microBatch);
   }
 
   size_t pass(int32_t stage, int32_t microBatch) const {
@@ -80,10 +85,10 @@ private:
     if (end == kNotYet) {
       // W stands behind its I in the same list, or never runs.
       if (kind != kInput)
-        waiter[pass(from, m) * 2 + kind] = pipeline.rankOfStage[to];
+        waiter[pass(from, m) * 2 + kind] = rankOf(to, m);
       return false;
     }
-    const bool crosses = pipeline.rankOfStage[from] != pipeline.rankOfStage[to];
+    const bool crosses = rankOf(from, m) != rankOf(to, m);
     start = std::max(start, end + (crosses ? problem.hop : 0));
     return true;
   }
@@ -91,11 +96,11 @@ private:
   bool inputsHere(const Action &a, double &start) {
     const int32_t s = a.stage, m = a.microBatch;
     if (a.kind == ActionKind::F)
-      return s == 0 || await(kForward, s - 1, s, m, start);
+      return shape.isFirst(s) || await(kForward, s - 1, s, m, start);
     if (a.kind == ActionKind::W)
       return await(kInput, s, s, m, start);
     return await(kForward, s, s, m, start) &&
-           (s + 1 == problem.stages() || await(kBackward, s + 1, s, m, start));
+           (shape.isLast(s) || await(kBackward, s + 1, s, m, start));
   }
 
   bool advance(int32_t rank) {
@@ -156,7 +161,7 @@ private:
   }
 
   const PipelineProblem &problem;
-  const Pipeline &pipeline;
+  const ScheduleProblem shape;
   const std::vector<std::vector<Action>> &lists;
   std::vector<size_t> heads;
   std::vector<double> freeAt;
@@ -169,6 +174,12 @@ private:
 };
 
 } // namespace
+
+ScheduleProblem shapeOf(const PipelineProblem &problem,
+                        const Pipeline &pipeline) {
+  return {problem.stages(), problem.microBatches, pipeline.rankOfStage,
+          problem.chains, problem.replicas};
+}
 
 std::optional<PipelineTiming> timePipeline(const PipelineProblem &problem,
                                            const Pipeline &pipeline) {

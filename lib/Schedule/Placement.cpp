@@ -50,6 +50,29 @@ std::optional<std::string> checkStage(const StageTimes &t, int32_t stage) {
   return std::nullopt;
 }
 
+std::optional<std::string> checkCopies(const PipelineProblem &problem) {
+  if (problem.group < 0)
+    return fmt::format("a group cannot have {} micro-batches", problem.group);
+  if (problem.chains < 1 || problem.stages() % problem.chains != 0)
+    return fmt::format("{} stages cannot be {} chains of equal length",
+                       problem.stages(), problem.chains);
+  if (problem.replicas.empty())
+    return std::nullopt;
+  if (problem.chunks != 1)
+    return fmt::format("ranks with {} stages each cannot be replicas",
+                       problem.chunks);
+  int64_t total = 0;
+  for (size_t stage = 0; stage < problem.replicas.size(); ++stage) {
+    if (problem.replicas[stage] < 1)
+      return fmt::format("stage {} needs at least 1 replica, not {}", stage,
+                         problem.replicas[stage]);
+    total += problem.replicas[stage];
+  }
+  if (total != problem.ranks)
+    return fmt::format("{} ranks cannot be {} replicas", problem.ranks, total);
+  return std::nullopt;
+}
+
 } // namespace
 
 std::optional<std::string> PipelineProblem::check() const {
@@ -71,6 +94,8 @@ std::optional<std::string> PipelineProblem::check() const {
           ranks, chunks, microBatches, kMostPasses);
     passes *= count.value;
   }
+  if (auto fault = checkCopies(*this))
+    return fault;
   if (!times.empty() && times.size() != size_t(stages()))
     return fmt::format("times of {} stages, but there are {}", times.size(),
                        stages());

@@ -9,7 +9,8 @@
 // lists written by users get the same treatment. Three rules:
 //
 //   complete    F once and B once, or F, I and W once, for every stage and
-//               micro-batch; all of a stage's actions in one role
+//               micro-batch; all of a stage's actions in one role, or all of
+//               a replica's where stages have several
 //   in order    inside a list F before I or B, and I before W
 //   executable  running every list from its head, an action once the same pass
 //               of the neighbour stage is done, empties all lists
@@ -41,9 +42,16 @@ class Verifier {
 public:
   Verifier(const ScheduleProblem &problem, const Schedule &schedule)
       : problem(problem), schedule(schedule),
-        places(4 * size_t(problem.stages) * problem.microBatches),
-        roleOfStage(problem.roleOfStage) {
-    roleOfStage.resize(problem.stages, kNowhere);
+        places(4 * size_t(problem.stages) * problem.microBatches) {
+    for (int32_t stage = 0; stage < problem.stages; ++stage) {
+      firstReplica.push_back(int32_t(owners.size()));
+      const int32_t count =
+          problem.replicas.empty() ? 1 : problem.replicas[stage];
+      for (int32_t i = 0; i < count; ++i)
+        owners.push_back(problem.roleOfStage.empty()
+                             ? kNowhere
+                             : problem.roleOfStage[stage] + i);
+    }
   }
 
   Fault run() {
@@ -62,13 +70,17 @@ private:
   Place &place(int32_t stage, ActionKind kind, int32_t microBatch) {
     return place(Action{stage, kind, microBatch});
   }
+  int32_t &ownerOf(int32_t stage, int32_t microBatch) {
+    return owners[firstReplica[stage] + problem.replicaOf(stage, microBatch)];
+  }
 
   /// Notes where every action stands; finds strangers, doubles and stages that
   /// are spread over roles.
   Fault indexActions() {
     for (size_t role = 0; role < schedule.roles.size(); ++role) {
       const std::vector<Action> &actions = schedule.roles[role];
-      if (actions.empty())
+      // A replica has nothing to do if there are more than micro-batches.
+      if (actions.empty() && problem.replicas.empty())
         return ScheduleFault{fmt::format("role {} has no actions", role),
                              int32_t(role)};
       for (size_t i = 0; i < actions.size(); ++i)
@@ -91,11 +103,12 @@ private:
                       toText(action), role, action.microBatch,
                       problem.microBatches),
           role, index};
-    int32_t &owner = roleOfStage[action.stage];
+    int32_t &owner = ownerOf(action.stage, action.microBatch);
     if (owner != kNowhere && owner != role)
       return ScheduleFault{
-          fmt::format("'{}' is in role {}, but stage {} belongs to role {}",
-                      toText(action), role, action.stage, owner),
+          fmt::format("'{}' is in role {}, but stage {}{} belongs to role {}",
+                      toText(action), role, action.stage,
+                      problem.replicas.empty() ? "" : ", this replica,", owner),
           role, index};
     owner = role;
     Place &spot = place(action);
@@ -121,8 +134,9 @@ private:
     const Place &whole = place(stage, ActionKind::B, m);
     const ActionKind first = whole.found() ? ActionKind::B : ActionKind::I;
     if (!place(stage, ActionKind::F, m).found())
-      return missing(stage, fmt::format("'{}' is missing",
-                                        toText({stage, ActionKind::F, m})));
+      return missing(
+          stage, m,
+          fmt::format("'{}' is missing", toText({stage, ActionKind::F, m})));
     for (const ActionKind half : {ActionKind::I, ActionKind::W}) {
       const bool found = place(stage, half, m).found();
       if (whole.found() && found)
@@ -134,9 +148,10 @@ private:
                        whole);
       if (!whole.found() && !found)
         return missing(
-            stage, fmt::format("'{}' is missing, and there is no '{}' either",
-                               toText({stage, half, m}),
-                               toText({stage, ActionKind::B, m})));
+            stage, m,
+            fmt::format("'{}' is missing, and there is no '{}' either",
+                        toText({stage, half, m}),
+                        toText({stage, ActionKind::B, m})));
     }
     if (auto fault = checkOrder({stage, ActionKind::F, m}, {stage, first, m}))
       return fault;
@@ -161,20 +176,20 @@ private:
                                const Place &other) {
     return {std::move(message), at.role, at.index, other.role, other.index};
   }
-  ScheduleFault missing(int32_t stage, std::string message) {
-    return {std::move(message), roleOfStage[stage]};
+  ScheduleFault missing(int32_t stage, int32_t m, std::string message) {
+    return {std::move(message), ownerOf(stage, m)};
   }
 
   /// The action of a neighbour stage that `action` needs, if any.
   std::optional<Action> needed(const Action &action) {
     const int32_t m = action.microBatch;
     if (action.kind == ActionKind::F) {
-      if (action.stage == 0)
+      if (problem.isFirst(action.stage))
         return std::nullopt;
       return Action{action.stage - 1, ActionKind::F, m};
     }
     const int32_t next = action.stage + 1;
-    if (action.kind == ActionKind::W || next == problem.stages)
+    if (action.kind == ActionKind::W || problem.isLast(action.stage))
       return std::nullopt; // W follows I in its own list
     const bool whole = place(next, ActionKind::B, m).found();
     return Action{next, whole ? ActionKind::B : ActionKind::I, m};
@@ -249,9 +264,10 @@ private:
 
   const ScheduleProblem &problem;
   const Schedule &schedule;
-  std::vector<Place> places; ///< by stage, micro-batch, kind
-  std::vector<int32_t> roleOfStage;
-  std::vector<int32_t> heads; ///< next action of each role
+  std::vector<Place> places;         ///< by stage, micro-batch, kind
+  std::vector<int32_t> owners;       ///< role of each replica of each stage
+  std::vector<int32_t> firstReplica; ///< of a stage, in owners
+  std::vector<int32_t> heads;        ///< next action of each role
 };
 
 } // namespace

@@ -61,15 +61,23 @@ struct PipelineProblem {
   double hop = 0;                     ///< a message between two ranks
   /// Most that each rank may hold, in the unit of `held`; empty: no limit.
   std::vector<double> mostHeld = {};
+  /// As in ScheduleProblem: `microBatches` are of each chain, and the ranks are
+  /// those of all replicas together. Only families that say so take them.
+  int32_t chains = 1;
+  std::vector<int32_t> replicas = {};
+  /// Micro-batches that the family treats together; 0: as many as it likes.
+  int32_t group = 0;
 
-  int32_t stages() const { return ranks * chunks; }
+  int32_t stages() const {
+    return replicas.empty() ? ranks * chunks : int32_t(replicas.size());
+  }
   StageTimes at(int32_t stage) const {
     return times.empty() ? StageTimes{} : times[stage];
   }
   std::optional<std::string> check() const;
 };
 
-/// List r is of rank r.
+/// List r is of rank r; `rankOfStage` names a stage's first replica.
 struct Pipeline {
   Schedule schedule;
   std::vector<int32_t> rankOfStage;
@@ -86,6 +94,9 @@ struct ScheduleFamily {
   /// Fills the lists; the problem passed `check()` and has a number of chunks
   /// that the family is made for.
   Schedule (*generate)(const PipelineProblem &problem);
+  int32_t chains = 1;      ///< that it is made for
+  bool replicated = false; ///< takes `replicas`
+  bool grouped = false;    ///< takes `group`
 };
 
 /// In the order of publication.
@@ -114,6 +125,14 @@ struct PipelineTiming {
 std::optional<PipelineTiming> timePipeline(const PipelineProblem &problem,
                                            const Pipeline &pipeline);
 
+/// The shape of the problem with the stages where the pipeline has them.
+ScheduleProblem shapeOf(const PipelineProblem &problem,
+                        const Pipeline &pipeline);
+
+/// `verify`, then that no rank ever holds more than it may.
+std::optional<std::string> verifyPipeline(const PipelineProblem &problem,
+                                          const Pipeline &pipeline);
+
 /// Makespans that no order of actions on this placement can go below; the rules
 /// that `mostHeld` enters take it for a limit at every moment.
 struct PipelineBounds {
@@ -124,6 +143,7 @@ struct PipelineBounds {
   double busyAndTail = 0;  ///< F and I of a rank, then the way down to stage 0
   double best() const;
 };
+/// With several chains or replicas only the work of the busiest rank.
 PipelineBounds boundPipeline(const PipelineProblem &problem,
                              const std::vector<int32_t> &rankOfStage,
                              bool splitsBackward);

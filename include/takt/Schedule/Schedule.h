@@ -44,7 +44,22 @@ struct ScheduleProblem {
   /// Role of every stage; empty: any placement is right as long as a stage
   /// stays within one role. Generators put stage s into role s.
   std::vector<int32_t> roleOfStage = {};
+  /// Equal runs of stages that exchange nothing and have micro-batches of their
+  /// own each: two are a pipeline and its copy in the other direction.
+  int32_t chains = 1;
+  /// Replicas of each stage that take micro-batches in turn, each a role with a
+  /// list of its own; empty: one each. `roleOfStage` then names the first of
+  /// them, the others follow it. Micro-batch m is with replica m mod replicas.
+  std::vector<int32_t> replicas = {};
   std::optional<std::string> check() const;
+
+  int32_t stagesOfChain() const { return stages / chains; }
+  /// Nothing comes before the first stage of a chain, or behind the last.
+  bool isFirst(int32_t stage) const { return stage % stagesOfChain() == 0; }
+  bool isLast(int32_t stage) const { return isFirst(stage + 1); }
+  int32_t replicaOf(int32_t stage, int32_t microBatch) const {
+    return replicas.empty() ? 0 : microBatch % replicas[stage];
+  }
 };
 
 /// One action list a role; list r is executed in order by each replica of r.

@@ -131,6 +131,77 @@ TEST(Families, SayWhyNot) {
             "no schedule fits: rank 1 may hold 0.5, one micro-batch needs 1");
 }
 
+// Both directions at once: rank 0 begins with one chain, rank 1 with the other.
+TEST(PipelineTiming, ChainsRunSideBySide) {
+  PipelineProblem problem{2, 2, 1};
+  problem.chains = 2;
+  problem.hop = 0.5;
+  Pipeline pipeline{{"both", {}}, placeStages(Placement::VShape, 2, 2)};
+  using K = ActionKind;
+  pipeline.schedule.roles = {
+      {{0, K::F, 0}, {3, K::F, 0}, {3, K::B, 0}, {0, K::B, 0}},
+      {{2, K::F, 0}, {1, K::F, 0}, {1, K::B, 0}, {2, K::B, 0}}};
+  const auto timing = timePipeline(problem, pipeline);
+  ASSERT_TRUE(timing);
+  const std::vector<double> start = {0, 1.5, 2.5, 5};
+  EXPECT_EQ(timing->start[0], start);
+  EXPECT_EQ(timing->start[1], start);
+  EXPECT_EQ(verifyPipeline(problem, pipeline), std::nullopt);
+  EXPECT_EQ(boundPipeline(problem, pipeline.rankOfStage, false).best(), 6);
+  problem.mostHeld = {2, 1};
+  EXPECT_EQ(verifyPipeline(problem, pipeline).value_or(""),
+            "'both' holds 2 on rank 1, which may hold 1");
+}
+
+TEST(PipelineTiming, ReplicasShareAStage) {
+  PipelineProblem problem{3, 1, 4};
+  problem.replicas = {2, 1};
+  Pipeline pipeline{{"", {}}, {0, 2}};
+  auto &roles = pipeline.schedule.roles;
+  roles.resize(3);
+  for (int32_t m = 0; m < 4; ++m)
+    for (const ActionKind kind : {ActionKind::F, ActionKind::B}) {
+      roles[m % 2].push_back({0, kind, m});
+      roles[2].push_back({1, kind, m});
+    }
+  const auto timing = timePipeline(problem, pipeline);
+  ASSERT_TRUE(timing);
+  // Stage 1 gets micro-batches 0 and 1 at once, and 2 once 0 is back.
+  EXPECT_EQ(timing->start[2], (std::vector<double>{1, 2, 4, 5, 7, 8, 10, 11}));
+  EXPECT_EQ(timing->start[0], (std::vector<double>{0, 4, 6, 10}));
+  EXPECT_EQ(boundPipeline(problem, {0, 2}, false).best(), 12);
+  roles[0].push_back({0, ActionKind::F, 1});
+  EXPECT_FALSE(timePipeline(problem, pipeline));
+}
+
+TEST(PipelineProblem, ChecksCopies) {
+  auto fault = [](PipelineProblem problem) {
+    return problem.check().value_or("none");
+  };
+  PipelineProblem problem{3, 1, 1};
+  problem.chains = 2;
+  EXPECT_EQ(fault(problem), "3 stages cannot be 2 chains of equal length");
+  problem.chains = 1;
+  problem.replicas = {2, 2};
+  EXPECT_EQ(fault(problem), "3 ranks cannot be 4 replicas");
+  problem.replicas = {3, 0};
+  EXPECT_EQ(fault(problem), "stage 1 needs at least 1 replica, not 0");
+  problem.replicas = {2, 1};
+  EXPECT_EQ(fault(problem), "none");
+  EXPECT_EQ(refusal("1f1b", problem), "'1f1b' takes no replicas");
+  problem.chunks = 2;
+  EXPECT_EQ(fault(problem), "ranks with 2 stages each cannot be replicas");
+  problem = {2, 1, 1};
+  problem.group = -1;
+  EXPECT_EQ(fault(problem), "a group cannot have -1 micro-batches");
+  problem.group = 2;
+  EXPECT_EQ(refusal("1f1b", problem), "'1f1b' takes no group of micro-batches");
+  problem.group = 0;
+  problem.chains = 2;
+  EXPECT_EQ(refusal("gpipe", problem),
+            "'gpipe' is made for 1 chain of stages, not 2");
+}
+
 TEST(PipelineProblem, Checks) {
   auto fault = [](PipelineProblem problem) {
     return problem.check().value_or("none");

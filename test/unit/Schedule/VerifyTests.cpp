@@ -44,6 +44,36 @@ TEST(Verify, AcceptsTwoStagesOnARole) {
   EXPECT_EQ(faultOf({2, 1}, {"0F0 1F0 1B0 0B0"}), "");
 }
 
+// Two chains of two stages, there and back on two roles.
+TEST(Verify, ChainsExchangeNothing) {
+  ScheduleProblem problem{4, 1, {0, 1, 1, 0}, 2};
+  EXPECT_EQ(faultOf(problem, {"0F0 3F0 3B0 0B0", "2F0 1F0 1B0 2B0"}), "");
+  EXPECT_EQ(faultOf(problem, {"3F0 0F0 0B0 3B0", "2F0 1F0 1B0 2B0"}), "");
+  EXPECT_EQ(faultOf(problem, {"3F0 0F0 0B0 3B0", "1F0 2F0 1B0 2B0"}),
+            "the lists wait for each other in a circle: '3F0' of role 0 needs "
+            "'2F0', but role 1 is at '1F0'; '1F0' of role 1 needs '0F0', but "
+            "role 0 is at '3F0'");
+  problem.chains = 1;
+  EXPECT_NE(faultOf(problem, {"3F0 0F0 0B0 3B0", "2F0 1F0 1B0 2B0"}), "");
+  EXPECT_EQ(faultOf({3, 1, {}, 2}, {}),
+            "3 stages cannot be 2 chains of equal length");
+}
+
+TEST(Verify, ReplicasTakeMicroBatchesInTurn) {
+  const ScheduleProblem problem{2, 3, {0, 2}, 1, {2, 1}};
+  const char *last = "1F0 1B0 1F1 1B1 1F2 1B2";
+  EXPECT_EQ(faultOf(problem, {"0F0 0F2 0B0 0B2", "0F1 0B1", last}), "");
+  EXPECT_EQ(faultOf(problem, {"0F0 0B0", "0F1 0F2 0B1 0B2", last}),
+            "'0F2' is in role 1, but stage 0, this replica, belongs to role 0");
+  EXPECT_EQ(faultOf(problem, {"0F0 0F2 0B0 0B2", "0F1", last}),
+            "'0I1' is missing, and there is no '0B1' either");
+  EXPECT_EQ(faultOf({1, 1, {}, 1, {2}}, {"0F0 0B0", ""}), "");
+  EXPECT_EQ(faultOf({2, 1, {}, 1, {2}}, {}),
+            "there are numbers of replicas for 1 stages of 2");
+  EXPECT_EQ(faultOf({1, 1, {}, 1, {0}}, {}),
+            "stage 0 needs at least 1 replica, not 0");
+}
+
 TEST(Verify, NamesMissingActions) {
   EXPECT_EQ(faultOf({2, 1}, {"0F0 0B0", "1B0"}), "'1F0' is missing");
   EXPECT_EQ(faultOf({1, 1}, {"0F0"}),
