@@ -15,6 +15,7 @@
 #include "Generators/Board.h"
 
 #include <fmt/format.h>
+
 #include <limits>
 
 namespace takt {
@@ -27,29 +28,52 @@ Schedule generateOneFOneBFamily(const PipelineProblem &problem) {
   return generateOneFOneB({problem.ranks, problem.microBatches});
 }
 
+/// Where the number of stages a rank is up to the user.
 constexpr int32_t kAnyChunks = std::numeric_limits<int32_t>::max();
 
 const std::vector<ScheduleFamily> &scheduleFamilies() {
   static const std::vector<ScheduleFamily> families = {
       {"gpipe", "all forwards, then all backwards", Placement::Linear, 1, 1,
        false, generateGPipeFamily},
+      {"pipedream", "1F1B-RR: one forward, one backward, over replicas",
+       Placement::Linear, 1, 1, false, generateRoundRobin, 1, true},
+      {"dapple-a", "early backward, p - s forwards ahead", Placement::Linear, 1,
+       1, false, generateEarlyBackwardA},
+      {"dapple-b", "early backward, 2 (p - s) - 1 forwards ahead",
+       Placement::Linear, 1, 1, false, generateEarlyBackwardB},
       {"1f1b", "one forward, one backward", Placement::Linear, 1, 1, false,
        generateOneFOneBFamily},
+      {"pipedream-2bw", "one forward, one backward, never flushed",
+       Placement::Linear, 1, 1, false, generateContinuous, 1, false, true,
+       refuseShortSteps},
+      {"interleaved-1f1b", "groups of micro-batches through several stages",
+       Placement::Interleaved, 1, kAnyChunks, false, generateInterleaved, 1,
+       false, true},
+      {"breadth-first",
+       "all micro-batches through one stage of a rank, then the next",
+       Placement::Interleaved, 1, kAnyChunks, false, generateBreadthFirst},
+      {"nf1b", "the forwards of a group, then its backwards as one",
+       Placement::Linear, 1, 1, false, generateGroupBackward, 1, false, true},
       {"zb-h1", "1F1B with late weight gradients, its memory",
        Placement::Linear, 1, 1, true, generateZeroBubbleH1},
       {"zb-h2", "no bubble between steps, twice 1F1B's memory",
        Placement::Linear, 1, 1, true, generateZeroBubbleH2},
       {"zb-auto", "list scheduling within a memory limit", Placement::Linear, 1,
        1, true, generateZeroBubbleAuto},
+      {"zb-interleaved", "interleaved 1F1B with late weight gradients",
+       Placement::Interleaved, 1, kAnyChunks, true,
+       generateZeroBubbleInterleaved},
       {"zb-v", "two stages a rank in a V, 1F1B's memory", Placement::VShape, 2,
        2, true, generateZeroBubbleV},
       {"v-half", "two stages a rank in a V, half of 1F1B's memory",
        Placement::VShape, 2, 2, true, generateVHalf},
       {"v-min", "two stages a rank in a V, a third of 1F1B's memory",
        Placement::VShape, 2, 2, true, generateVMin},
-      {"zb-interleaved", "interleaved 1F1B with late weight gradients",
-       Placement::Interleaved, 1, kAnyChunks, true,
-       generateZeroBubbleInterleaved},
+      {"dualpipe", "two copies, micro-batches from both ends",
+       Placement::VShape, 2, 2, true, generateDualPipe, 2, false, false,
+       refuseOddRanks},
+      {"dualpipev", "DualPipe folded to a V of one copy", Placement::VShape, 2,
+       2, true, generateDualPipeV},
   };
   return families;
 }
@@ -92,7 +116,7 @@ std::optional<std::string> checkKind(const ScheduleFamily &family,
     return fmt::format("'{}' takes no replicas", family.name);
   if (problem.group > 0 && !family.grouped)
     return fmt::format("'{}' takes no group of micro-batches", family.name);
-  return std::nullopt;
+  return family.refuse ? family.refuse(problem) : std::nullopt;
 }
 
 /// Stages in their order, the replicas of each on ranks in a row.
@@ -106,24 +130,28 @@ std::vector<int32_t> placeReplicas(const std::vector<int32_t> &replicas) {
   return rankOfStage;
 }
 
-/// When a micro-batch has reached the last stage, every stage holds it; so each
-/// rank must have room for one, and one after the other always run.
+/// When a micro-batch has reached the last stage of its chain, every stage
+/// holds it; so each rank must have room for one, and one after the other
+/// always run.
 std::optional<std::string> checkRoom(const PipelineProblem &problem,
                                      const std::vector<int32_t> &rankOfStage) {
-  if (problem.mostHeld.empty())
-    return std::nullopt;
-  std::vector<double> needed(problem.ranks, 0);
+  const int32_t length = problem.stages() / problem.chains;
+  std::vector<double> needed;
   for (int32_t stage = 0; stage < problem.stages(); ++stage) {
-    const int32_t ranks =
+    if (stage % length == 0)
+      needed.assign(problem.ranks, 0);
+    const int32_t copies =
         problem.replicas.empty() ? 1 : problem.replicas[stage];
-    for (int32_t replica = 0; replica < ranks; ++replica)
-      needed[rankOfStage[stage] + replica] += problem.at(stage).held;
+    for (int32_t i = 0; i < copies; ++i) {
+      const int32_t rank = rankOfStage[stage] + i;
+      needed[rank] += problem.at(stage).held;
+      if (!problem.mostHeld.empty() &&
+          !fitsLimit(needed[rank], problem.mostHeld[rank]))
+        return fmt::format("no schedule fits: rank {} may hold {}, one "
+                           "micro-batch needs {}",
+                           rank, problem.mostHeld[rank], needed[rank]);
+    }
   }
-  for (int32_t rank = 0; rank < problem.ranks; ++rank)
-    if (!fitsLimit(needed[rank], problem.mostHeld[rank]))
-      return fmt::format("no schedule fits: rank {} may hold {}, one "
-                         "micro-batch needs {}",
-                         rank, problem.mostHeld[rank], needed[rank]);
   return std::nullopt;
 }
 
@@ -142,8 +170,8 @@ std::optional<Pipeline> generatePipeline(std::string_view name,
     why = noSuchFamily(name);
     return std::nullopt;
   }
-  if (fails(problem.check()) || fails(checkKind(*family, problem)) ||
-      fails(checkChunks(*family, problem.chunks)))
+  if (fails(problem.check()) || fails(checkChunks(*family, problem.chunks)) ||
+      fails(checkKind(*family, problem)))
     return std::nullopt;
   Pipeline pipeline;
   pipeline.rankOfStage =

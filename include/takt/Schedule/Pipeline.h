@@ -97,6 +97,8 @@ struct ScheduleFamily {
   int32_t chains = 1;      ///< that it is made for
   bool replicated = false; ///< takes `replicas`
   bool grouped = false;    ///< takes `group`
+  /// Why there is no order for a problem of the right sizes; null: always one.
+  std::optional<std::string> (*refuse)(const PipelineProblem &) = nullptr;
 };
 
 /// In the order of publication.

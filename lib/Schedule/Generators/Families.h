@@ -20,5 +20,16 @@ Schedule generateZeroBubbleV(const PipelineProblem &problem);
 Schedule generateVHalf(const PipelineProblem &problem);
 Schedule generateVMin(const PipelineProblem &problem);
 Schedule generateZeroBubbleInterleaved(const PipelineProblem &problem);
+Schedule generateRoundRobin(const PipelineProblem &problem);
+Schedule generateContinuous(const PipelineProblem &problem);
+std::optional<std::string> refuseShortSteps(const PipelineProblem &problem);
+Schedule generateEarlyBackwardA(const PipelineProblem &problem);
+Schedule generateEarlyBackwardB(const PipelineProblem &problem);
+Schedule generateInterleaved(const PipelineProblem &problem);
+Schedule generateBreadthFirst(const PipelineProblem &problem);
+Schedule generateGroupBackward(const PipelineProblem &problem);
+Schedule generateDualPipe(const PipelineProblem &problem);
+std::optional<std::string> refuseOddRanks(const PipelineProblem &problem);
+Schedule generateDualPipeV(const PipelineProblem &problem);
 
 } // namespace takt
