@@ -72,7 +72,7 @@ ExitCode Compiler::readInputs() {
       return ExitCode::BadInput;
     profileText = std::move(*text);
   }
-  return namesScheduleFile(options.schedule) ? readSchedule() : ExitCode::Done;
+  return namesScheduleFile(options.schedule) ? readSchedule() : placeSchedule();
 }
 
 ExitCode Compiler::import() {
@@ -92,11 +92,13 @@ std::string Compiler::hashInputs() {
   hash.update(moduleText());
   if (!options.profile.empty())
     hash.update(profileText);
+  const bool family = !namesScheduleFile(options.schedule);
   std::string decisions =
       fmt::format("stages={} max={} replicas={} schedule={} work={}",
                   options.stages, options.maxStages, options.replicas,
-                  scheduleFile ? "file " + writeScheduleCsv(*scheduleFile)
-                               : options.schedule,
+                  !scheduleFile ? options.schedule
+                  : family      ? options.schedule + writeScheduleCsv(*scheduleFile)
+                                : "file " + writeScheduleCsv(*scheduleFile),
                   options.workLimit);
   decisions += fmt::format(" overlap={} bucket={} lanes={}", options.overlap,
                            options.bucketSize, options.reduceLanes);
@@ -163,7 +165,11 @@ ExitCode Compiler::runPasses() {
     assign.schedulePolicy = memoryPolicy(*scheduleFile);
     const int32_t stages = scheduleFile->stages;
     Schedule placed = computeSchedule(*scheduleFile);
-    if (placed.roles.size() != size_t(stages)) {
+    // Families with one stage a rank that hold more than 1F1B and less than GPipe
+    // are placed too: the exact chain knows those two only.
+    const bool between = !namesScheduleFile(options.schedule) &&
+                         assign.schedulePolicy != "1f1b";
+    if (placed.roles.size() != size_t(stages) || between) {
       const std::vector<int32_t> ranks = sortRoles(placed, stages);
       const std::vector<int32_t> held = heldByStage(placed, stages);
       assign.ranks.assign(ranks.begin(), ranks.end());
@@ -180,7 +186,7 @@ ExitCode Compiler::runPasses() {
   SchedulePassOptions schedule;
   schedule.schedule = options.schedule;
   schedule.dumpSmt2 = options.dumpSmt2;
-  if (scheduleFile)
+  if (namesScheduleFile(options.schedule))
     schedule.file = options.schedule;
   if ((code = runPass(createSchedulePass(schedule))) != ExitCode::Done ||
       (code = level(EmitKind::Pipe, "4-pipe.mlir")) != ExitCode::Done)

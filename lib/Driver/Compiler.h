@@ -49,6 +49,7 @@ private:
   // Each returns Done to go on. Compile.cpp:
   rt::ExitCode readInputs();
   rt::ExitCode readSchedule();
+  rt::ExitCode placeSchedule();
   rt::ExitCode import();
   rt::ExitCode resolveCutNames();
   rt::ExitCode runPasses();
@@ -83,7 +84,9 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<int64_t> cuts;
   bool cutsLayers = false; ///< `cuts` count layers, not segments of the chain
-  std::optional<ScheduleFile> scheduleFile; ///< of --schedule=FILE, verified
+  /// Of --schedule=FILE, or of a family that lays several stages on a rank or
+  /// holds other numbers of micro-batches than 1F1B; verified.
+  std::optional<ScheduleFile> scheduleFile;
   std::string profileText;
   std::string inputHash;
   rt::Plan plan;

@@ -85,6 +85,13 @@ const ScheduleFamily *findFamily(std::string_view name) {
   return nullptr;
 }
 
+std::vector<std::string> familyNames() {
+  std::vector<std::string> names;
+  for (const ScheduleFamily &family : scheduleFamilies())
+    names.emplace_back(family.name);
+  return names;
+}
+
 namespace {
 
 std::string noSuchFamily(std::string_view name) {

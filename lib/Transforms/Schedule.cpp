@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "takt/Transforms/Passes.h"
 
+#include "FamilySchedule.h"
 #include "PlannedStep.h"
 #include "SearchedSchedule.h"
 #include "SolverFailure.h"
@@ -20,6 +21,7 @@
 #include "Model/ModelBridge.h"
 #include "Pipe/PipeBridge.h"
 #include "takt/Schedule/File.h"
+#include "takt/Schedule/Pipeline.h"
 #include "takt/Schedule/Schedule.h"
 #include "takt/Support/TextFile.h"
 
@@ -122,7 +124,7 @@ llvm::LogicalResult SchedulePass::reportUnknown(pipe::ProgramOp program) {
   mlir::InFlightDiagnostic diag = program.emitError()
                                   << "unknown schedule '" << schedule
                                   << "'; known are ";
-  std::vector<std::string> known = scheduleNames();
+  std::vector<std::string> known = familyNames();
   known.insert(known.end(), {"optimal", "optimal-split"});
   llvm::interleaveComma(known, diag, [&](const std::string &name) {
     diag << "'" << name << "'";
@@ -195,10 +197,12 @@ llvm::LogicalResult SchedulePass::run() {
     found = search(*parts);
     if (!found)
       return mlir::failure();
-  } else {
-    found = generateSchedule(schedule, problem);
-    if (!found)
+  } else if (found = generateSchedule(schedule, problem); !found) {
+    if (!findFamily(schedule.getValue()))
       return reportUnknown(program);
+    found = familySchedule(*parts, schedule, error);
+    if (!found)
+      return program.emitError() << error;
   }
   if (std::optional<std::string> fault = verify(problem, *found))
     return program.emitError()

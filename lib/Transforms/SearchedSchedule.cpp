@@ -117,6 +117,15 @@ SearchStage searchStage(const Posed &posed, size_t s, pipe::StageOp op) {
   return stage;
 }
 
+std::vector<SearchStage> searchStages(const Posed &posed,
+                                      pipe::ProgramOp program) {
+  const std::vector<pipe::StageOp> stages = program.getStages();
+  std::vector<SearchStage> found;
+  for (size_t s = 0; s < stages.size(); ++s)
+    found.push_back(searchStage(posed, s, stages[s]));
+  return found;
+}
+
 HeldUntil heldUntil(int8_t phase, HeldUntil none) {
   return phase < 0 ? none : HeldUntil(phase);
 }
@@ -176,6 +185,14 @@ bool takt::isSearchedSchedule(const std::string &name) {
   return name == "optimal" || name == "optimal-split";
 }
 
+std::optional<std::vector<SearchStage>>
+takt::stageTimes(const pipe::ProgramParts &parts, std::string &error) {
+  const std::optional<Posed> posed = pose(parts, error);
+  if (!posed)
+    return std::nullopt;
+  return searchStages(*posed, parts.program);
+}
+
 std::optional<SearchResult>
 takt::searchProgram(const pipe::ProgramParts &parts, const std::string &name,
                     const solver::Settings &settings, std::string &error) {
@@ -187,8 +204,7 @@ takt::searchProgram(const pipe::ProgramParts &parts, const std::string &name,
   problem.microBatches = int32_t(posed->chain.microBatches);
   pipe::ProgramOp program = parts.program;
   const std::vector<pipe::StageOp> stages = program.getStages();
-  for (size_t s = 0; s < stages.size(); ++s)
-    problem.stages.push_back(searchStage(*posed, s, stages[s]));
+  problem.stages = searchStages(*posed, program);
   if (std::optional<std::string> fault = problem.check()) {
     error = *fault;
     return std::nullopt;

@@ -16,11 +16,18 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace takt {
 
 /// "optimal": F and B; "optimal-split": F, I and W.
 bool isSearchedSchedule(const std::string &name);
+
+/// Times of the stages of a program for one micro-batch, what is between them,
+/// and how many micro-batches fit at most. Nothing, and a sentence in `error`, if
+/// costs are missing.
+std::optional<std::vector<SearchStage>>
+stageTimes(const pipe::ProgramParts &parts, std::string &error);
 
 /// Searches the shortest schedule for the stages of a program: as a plan never
 /// longer than 1F1B's or GPipe's where those fit. The stages then

@@ -13,7 +13,7 @@
 
 #include "../arguments.h"
 
-#include "takt/Schedule/Schedule.h"
+#include "takt/Schedule/Pipeline.h"
 #include "takt/Support/NearestName.h"
 #include "takt/Support/Quantity.h"
 
@@ -74,9 +74,13 @@ void takt::addCompileOptions(CLI::App &app, CompileOptions &options,
       ->check(oneOf({"auto", "chain", "graph"}))
       ->default_str("auto");
   app.add_option("--schedule", options.schedule,
-                 "1f1b, gpipe, optimal, optimal-split, or a schedule file: "
-                 "my.csv")
+                 fmt::format("{}, optimal, optimal-split, or a schedule file: "
+                             "my.csv",
+                             fmt::join(familyNames(), ", ")))
       ->default_str("1f1b");
+  app.add_option("--chunks", options.chunks,
+                 "stages a rank, of a schedule that lays several on one")
+      ->check(wholeNumber(1, 63));
   app.add_option("--profile", options.profile,
                  "measured costs (takt-run --profile); default: roofline");
   app.add_option("--cost-model", options.costModel,
@@ -115,7 +119,7 @@ namespace {
 
 /// A name that no generator or search has, and that is no file's either.
 std::string scheduleFault(const std::string &name) {
-  std::vector<std::string> known = scheduleNames();
+  std::vector<std::string> known = familyNames();
   known.insert(known.end(), {"optimal", "optimal-split"});
   bool file = name.find_first_of("./") != std::string::npos;
   if (file || std::find(known.begin(), known.end(), name) != known.end())

@@ -54,6 +54,7 @@ struct CompileOptions {
   std::vector<std::string> cuts;        ///< layers that begin a stage
   std::string assign = "auto";          ///< cut as: auto, chain or graph
   std::string schedule = "1f1b";        ///< a name, or a schedule file
+  int64_t chunks = 0; ///< stages a rank; 0: the fewest that the schedule has
   std::string costModel = "takt";       ///< whose formula chooses the stages
   int64_t workLimit = int64_t(4) << 30; ///< of the exact search
   bool overlap = true;     ///< gradient buckets beside the last backward

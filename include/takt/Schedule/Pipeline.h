@@ -104,6 +104,7 @@ struct ScheduleFamily {
 /// In the order of publication.
 const std::vector<ScheduleFamily> &scheduleFamilies();
 const ScheduleFamily *findFamily(std::string_view name);
+std::vector<std::string> familyNames();
 
 /// Nothing if there is no such family, the problem fails its check, or the
 /// family has no order for it (a limit of memory too low, a number of chunks

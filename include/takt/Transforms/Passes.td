@@ -124,7 +124,8 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
   let description = [{
     Needs one `pipe.program` with stages (`takt-assign-stages`) and no roles.
 
-    Generates the named schedule for the number of stages and micro-batches (or,
+    Generates the named schedule for the number of stages and micro-batches, the
+    times of the stages and the micro-batches that their memory was planned for (or,
     for `optimal` and `optimal-split`, searches the shortest one for the times of
     the stages, holding at most as many micro-batches as the memory of a device
     allows, and as a plan never longer than `1f1b` and `gpipe` where those fit;
@@ -146,7 +147,8 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"\"1f1b\"",
-           "Name of the schedule: gpipe, 1f1b, optimal or optimal-split">,
+           "Name of the schedule: of a family (gpipe, 1f1b, ...), optimal or "
+           "optimal-split">,
     Option<"searchWork", "search-work", "int64_t", /*default=*/"20000000",
            "Work of the constraint solver before the best schedule so far is "
            "taken">,

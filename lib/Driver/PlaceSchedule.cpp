@@ -1,0 +1,74 @@
+//===- PlaceSchedule.cpp - --schedule=FAMILY ------------------------------===//
+//
+// Part of the Takt project, under the Apache License v2.0.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Stage assignment must know how the stages of a schedule lie on ranks and how
+// many micro-batches each holds. For a family that is known before the stages
+// are: its order for equal stages tells. Once the stages have times the pass that
+// makes the roles asks the family again.
+//
+//===----------------------------------------------------------------------===//
+#include "Compiler.h"
+
+#include "takt/Schedule/Pipeline.h"
+
+#include <fmt/format.h>
+
+using namespace takt;
+using rt::ExitCode;
+
+namespace {
+
+std::string plural(int64_t count, const char *what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+} // namespace
+
+ExitCode Compiler::placeSchedule() {
+  const ScheduleFamily *family = findFamily(options.schedule);
+  // Those of one stage a rank that hold what 1F1B or GPipe hold leave the number
+  // of stages to the assignment.
+  const bool free = !family || family->name == "1f1b" || family->name == "gpipe";
+  if (free && options.chunks <= 1)
+    return ExitCode::Done;
+  if (free)
+    return fail(fmt::format("'--chunks={}': '--schedule={}' has one stage a rank",
+                            options.chunks, options.schedule));
+  const int64_t chunks =
+      options.chunks > 0 ? options.chunks : family->leastChunks;
+  const int64_t stages =
+      options.stages > 0 ? options.stages : int64_t(options.cuts.size()) + 1;
+  if (options.stages == 0 && options.cuts.empty())
+    return fail(fmt::format("'--schedule={}' needs the number of stages: "
+                            "'--stages=N', {} a rank",
+                            family->name, plural(chunks, "stage")));
+  if (stages % chunks != 0)
+    return fail(fmt::format("'--schedule={}' lays {} on each rank, and {} "
+                            "cannot be divided so",
+                            family->name, plural(chunks, "stage"),
+                            plural(stages, "stage")));
+  PipelineProblem problem;
+  problem.ranks = int32_t(stages / chunks);
+  problem.chunks = int32_t(chunks);
+  problem.microBatches = int32_t(model.training.microBatches);
+  std::string why;
+  const std::optional<Pipeline> pipeline =
+      generatePipeline(family->name, problem, why);
+  if (!pipeline)
+    return fail("'--schedule': " + why);
+  scheduleFile = toFile({problem.stages(), problem.microBatches,
+                         pipeline->rankOfStage},
+                        pipeline->schedule);
+  scheduleFile->name = family->name;
+  if (std::optional<Action> late = firstOutOfTurn(pipeline->schedule))
+    diags.warning({}, fmt::format("'{}' of schedule '{}' does not come in the "
+                                  "order of micro-batches: gradients add up in "
+                                  "another order, so losses differ in their "
+                                  "last bits from those of other schedules",
+                                  toText(*late), family->name));
+  return ExitCode::Done;
+}
