@@ -332,7 +332,12 @@ ExitCode Compiler::run() {
 
 int takt::compile(const CompileOptions &options) {
   try {
-    return int(Compiler(options, std::cerr).run());
+    CompileOptions settled = options;
+    if (options.schedule == "auto")
+      if (ExitCode code = chooseSchedule(settled, std::cerr);
+          code != ExitCode::Done)
+        return int(code);
+    return int(Compiler(settled, std::cerr).run());
   } catch (const rt::Error &error) {
     std::cerr << "taktc: error: " << error.what() << '\n';
     return int(error.code());
@@ -351,8 +356,10 @@ CompileOutcome takt::compileForReport(const CompileOptions &options) {
   CompileOutcome outcome;
   std::ostringstream messages;
   try {
+    ExitCode code = options.schedule == "auto" ? chooseSchedule(quiet, messages)
+                                               : ExitCode::Done;
     Compiler compiler(quiet, messages);
-    outcome.code = int(compiler.run());
+    outcome.code = int(code == ExitCode::Done ? compiler.run() : code);
     if (outcome.code == int(ExitCode::Done))
       outcome.report = compiler.reportJson();
   } catch (const rt::Error &error) {

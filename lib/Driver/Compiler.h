@@ -67,6 +67,8 @@ private:
   rt::ExitCode write(const std::string &path, const std::string &content);
   rt::ExitCode emitPlan();
   void report();
+  nlohmann::ordered_json boundsJson();
+  std::string boundsReport();
   nlohmann::ordered_json searchJson();
   std::string searchReport();
   nlohmann::ordered_json costModelJson();
@@ -95,6 +97,10 @@ private:
   std::optional<LoweringProblem> beforeOverlap;
   bool written = false; ///< the level that --emit names has been written
 };
+
+/// Puts schedule, stages and chunks in the place of '--schedule=auto'; the table
+/// of candidates goes to `err`, unless the options are quiet.
+rt::ExitCode chooseSchedule(CompileOptions &options, std::ostream &err);
 
 /// The policy of stage assignment whose memory is enough for a file: "1f1b" if
 /// no stage holds more micro-batches than that schedule, else "gpipe".

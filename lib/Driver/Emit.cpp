@@ -12,6 +12,7 @@
 
 #include "Pipe/PipeBridge.h"
 #include "takt/Support/Quantity.h"
+#include "takt/Transforms/ScheduleBounds.h"
 
 #include "takt-rt/core/file.h"
 #include "takt-rt/core/summary.h"
@@ -28,6 +29,7 @@
 #include <filesystem>
 #include <iostream>
 #include <sstream>
+#include <tuple>
 #include <unistd.h>
 
 using namespace takt;
@@ -137,6 +139,52 @@ ExitCode Compiler::emitPlan() {
   return write(path.empty() ? "-" : path, out.str());
 }
 
+/// What no order of the same stages can go below; null where costs are missing
+/// or a single rank has nothing to order.
+nlohmann::ordered_json Compiler::boundsJson() {
+  std::string error;
+  const std::optional<PipelineBounds> found =
+      plan.roles.size() > 1 ? scheduleBounds(*module, error) : std::nullopt;
+  if (!found)
+    return nullptr;
+  nlohmann::ordered_json json;
+  const std::tuple<const char *, const char *, double> rules[] = {
+      {"head_and_work", "way to a rank and its work", found->headAndWork},
+      {"critical_path", "one micro-batch there and back", found->criticalPath},
+      {"warm_up", "what fits before the first backward", found->warmUp},
+      {"memory_time", "memory and time", found->memoryTime},
+      {"busy_and_tail", "calls of a rank and the way back",
+       found->busyAndTail}};
+  double best = 0;
+  for (const auto &[name, words, bound] : rules) {
+    json[std::string(name) + "_ns"] = int64_t(bound);
+    if (bound > best) {
+      best = bound;
+      json["rule"] = words;
+    }
+  }
+  json["bound_ns"] = int64_t(best);
+  json["gap"] = plan.predictedStep > 0
+                    ? 1 - double(int64_t(best)) / double(plan.predictedStep)
+                    : 0.0;
+  return json;
+}
+
+/// Only of schedules whose order is a choice of the user among many.
+std::string Compiler::boundsReport() {
+  if (!scheduleFile)
+    return {};
+  const nlohmann::ordered_json found = boundsJson();
+  if (found.is_null())
+    return {};
+  return fmt::format("order: {} predicted, no order of these stages below {} "
+                     "({}), gap {:.2f} %\n",
+                     formatTime(plan.predictedStep),
+                     formatTime(found["bound_ns"].get<int64_t>()),
+                     found["rule"].get<std::string>(),
+                     100 * found["gap"].get<double>());
+}
+
 /// What is proven of a searched schedule; null if it was not searched.
 nlohmann::ordered_json Compiler::searchJson() {
   std::string error;
@@ -216,6 +264,7 @@ std::string Compiler::costModelReport() {
 nlohmann::ordered_json Compiler::reportJson() {
   // What only the compiler knows follows on what any plan tells.
   auto json = nlohmann::ordered_json::parse(rt::toJson(rt::summarize(plan)));
+  json["schedule_bounds"] = boundsJson();
   json["search"] = searchJson();
   if (options.explainComm)
     json["communication"] = overlapJson(plan, simulation, chooseAgain());
@@ -229,6 +278,6 @@ void Compiler::report() {
     return;
   }
   if (!options.quiet)
-    err << rt::printText(rt::summarize(plan)) << searchReport()
-        << costModelReport();
+    err << rt::printText(rt::summarize(plan)) << boundsReport()
+        << searchReport() << costModelReport();
 }

@@ -16,6 +16,7 @@
 
 #include "Model/ModelBridge.h"
 #include "takt/Schedule/Pipeline.h"
+#include "takt/Transforms/ScheduleBounds.h"
 
 #include <fmt/format.h>
 
@@ -41,28 +42,54 @@ std::vector<int32_t> ranksOf(std::vector<pipe::StageOp> stages) {
   return rankOf;
 }
 
-/// Times of the stages and the micro-batches that they may hold.
-bool setCosts(const pipe::ProgramParts &parts,
-              const std::vector<int32_t> &rankOf, PipelineProblem &problem,
-              std::string &error) {
-  const std::optional<std::vector<SearchStage>> times =
-      stageTimes(parts, error);
-  if (!times)
-    return false;
-  pipe::ProgramOp program = parts.program;
-  problem.mostHeld.assign(problem.ranks, 0);
-  for (size_t s = 0; s < times->size(); ++s) {
-    const SearchStage &stage = (*times)[s];
+PipelineProblem problemOf(const pipe::ProgramParts &parts,
+                          const std::vector<int32_t> &rankOf) {
+  PipelineProblem problem;
+  problem.ranks = 1 + *std::max_element(rankOf.begin(), rankOf.end());
+  problem.chunks = std::max(1, int32_t(rankOf.size()) / problem.ranks);
+  problem.microBatches =
+      int32_t(model::exportTraining(parts.graph).microBatches);
+  return problem;
+}
+
+void setTimes(const std::vector<SearchStage> &stages,
+              PipelineProblem &problem) {
+  for (const SearchStage &stage : stages) {
     StageTimes own;
     own.forward = double(stage.forward);
     own.inputGrad = double(stage.inputGrad);
     own.weightGrad = double(stage.weightGrad);
     own.held = own.kept = 1;
     problem.times.push_back(own);
-    if (s + 1 < times->size() && rankOf[s] != rankOf[s + 1])
-      problem.hop = std::max(problem.hop, double(stage.toNext));
-    problem.mostHeld[rankOf[s]] += program.getStages()[s].getInFlight();
   }
+}
+
+/// Times of messages between ranks, both ways.
+std::vector<double> hopsOf(const std::vector<SearchStage> &stages,
+                           const std::vector<int32_t> &rankOf) {
+  std::vector<double> hops;
+  for (size_t s = 0; s + 1 < stages.size(); ++s)
+    if (rankOf[s] != rankOf[s + 1])
+      hops.insert(hops.end(), {double(stages[s].toNext),
+                               double(stages[s + 1].toPrevious)});
+  return hops;
+}
+
+/// Times of the stages and the micro-batches that they may hold.
+bool setCosts(const pipe::ProgramParts &parts,
+              const std::vector<int32_t> &rankOf, PipelineProblem &problem,
+              std::string &error) {
+  const std::optional<std::vector<SearchStage>> stages =
+      stageTimes(parts, error);
+  if (!stages)
+    return false;
+  setTimes(*stages, problem);
+  for (const double hop : hopsOf(*stages, rankOf))
+    problem.hop = std::max(problem.hop, hop);
+  pipe::ProgramOp program = parts.program;
+  problem.mostHeld.assign(problem.ranks, 0);
+  for (size_t s = 0; s < stages->size(); ++s)
+    problem.mostHeld[rankOf[s]] += program.getStages()[s].getInFlight();
   return true;
 }
 
@@ -82,20 +109,14 @@ std::optional<Schedule> takt::familySchedule(const pipe::ProgramParts &parts,
                                              std::string &error) {
   pipe::ProgramOp program = parts.program;
   const std::vector<int32_t> rankOf = ranksOf(program.getStages());
-  const int32_t stages = int32_t(rankOf.size());
-  PipelineProblem problem;
-  problem.ranks = 1 + *std::max_element(rankOf.begin(), rankOf.end());
-  problem.chunks = std::max(1, stages / problem.ranks);
-  problem.microBatches =
-      int32_t(model::exportTraining(parts.graph).microBatches);
-
+  const PipelineProblem problem = problemOf(parts, rankOf);
   const std::optional<Pipeline> equal = generatePipeline(name, problem, error);
   if (!equal)
     return std::nullopt;
   if (equal->rankOfStage != rankOf) {
     error = fmt::format("schedule '{}' does not lie on ranks as the {} stages "
                         "do",
-                        name, stages);
+                        name, rankOf.size());
     return std::nullopt;
   }
   // Without costs, as in IR made by hand, stages count as equal.
@@ -106,4 +127,29 @@ std::optional<Schedule> takt::familySchedule(const pipe::ProgramParts &parts,
   const std::optional<Pipeline> own = generatePipeline(name, timed, why);
   return own && keepsPlannedMemory(program, own->schedule) ? own->schedule
                                                            : equal->schedule;
+}
+
+std::optional<PipelineBounds>
+takt::scheduleBounds(mlir::ModuleOp module, std::string &error) {
+  const std::optional<pipe::ProgramParts> parts =
+      pipe::findProgram(module, error);
+  if (!parts)
+    return std::nullopt;
+  const std::optional<std::vector<SearchStage>> stages =
+      stageTimes(*parts, error);
+  if (!stages)
+    return std::nullopt;
+  pipe::ProgramOp program = parts->program;
+  const std::vector<int32_t> rankOf = ranksOf(program.getStages());
+  PipelineProblem problem = problemOf(*parts, rankOf);
+  // Ranks need not have equal numbers of stages.
+  if (int64_t(problem.ranks) * problem.chunks != int64_t(rankOf.size())) {
+    error = "the ranks have different numbers of stages";
+    return std::nullopt;
+  }
+  setTimes(*stages, problem);
+  const std::vector<double> hops = hopsOf(*stages, rankOf);
+  if (!hops.empty())
+    problem.hop = *std::min_element(hops.begin(), hops.end());
+  return boundPipeline(problem, rankOf, /*splitsBackward=*/true);
 }

@@ -74,7 +74,7 @@ void takt::addCompileOptions(CLI::App &app, CompileOptions &options,
       ->check(oneOf({"auto", "chain", "graph"}))
       ->default_str("auto");
   app.add_option("--schedule", options.schedule,
-                 fmt::format("{}, optimal, optimal-split, or a schedule file: "
+                 fmt::format("{}, optimal, optimal-split, auto, or a schedule file: "
                              "my.csv",
                              fmt::join(familyNames(), ", ")))
       ->default_str("1f1b");
@@ -120,7 +120,7 @@ namespace {
 /// A name that no generator or search has, and that is no file's either.
 std::string scheduleFault(const std::string &name) {
   std::vector<std::string> known = familyNames();
-  known.insert(known.end(), {"optimal", "optimal-split"});
+  known.insert(known.end(), {"optimal", "optimal-split", "auto"});
   bool file = name.find_first_of("./") != std::string::npos;
   if (file || std::find(known.begin(), known.end(), name) != known.end())
     return {};
