@@ -107,7 +107,9 @@ std::vector<Candidate> candidatesOn(const std::vector<int64_t> &rankCounts,
   auto add = [&](const ScheduleFamily &family, int64_t ranks, int32_t chunks) {
     candidates.push_back({std::string(family.name), ranks, chunks, {}});
   };
-  for (const ScheduleFamily &family : scheduleFamilies())
+  for (const ScheduleFamily &family : scheduleFamilies()) {
+    if (family.delayed || family.chains > 1)
+      continue;
     for (int32_t chunks = family.leastChunks;
          chunks <= std::min(family.mostChunks, kMostChunks); ++chunks) {
       if (options.chunks != 0 && options.chunks != chunks)
@@ -117,6 +119,7 @@ std::vector<Candidate> candidatesOn(const std::vector<int64_t> &rankCounts,
       for (const int64_t ranks : rankCounts)
         add(family, ranks, chunks);
     }
+  }
   return candidates;
 }
 

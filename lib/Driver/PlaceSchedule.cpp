@@ -38,6 +38,16 @@ ExitCode Compiler::placeSchedule() {
   if (free)
     return fail(fmt::format("'--chunks={}': '--schedule={}' has one stage a rank",
                             options.chunks, options.schedule));
+  if (family->delayed)
+    return fail(fmt::format("'--schedule={}' updates weights while "
+                            "micro-batches are under way that read older ones, "
+                            "and the steps of a plan are exact: "
+                            "'--schedule=1f1b' is the like order",
+                            family->name));
+  if (family->chains > 1)
+    return fail(fmt::format("'--schedule={}' needs {} copies of every stage, "
+                            "which plans do not have yet",
+                            family->name, family->chains));
   const int64_t chunks =
       options.chunks > 0 ? options.chunks : family->leastChunks;
   const int64_t stages =

@@ -99,6 +99,8 @@ struct ScheduleFamily {
   bool grouped = false;    ///< takes `group`
   /// Why there is no order for a problem of the right sizes; null: always one.
   std::optional<std::string> (*refuse)(const PipelineProblem &) = nullptr;
+  /// Updates weights while micro-batches are under way that read older ones.
+  bool delayed = false;
 };
 
 /// In the order of publication.
