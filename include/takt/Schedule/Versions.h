@@ -66,12 +66,16 @@ std::string toText(const StreamAction &action);
 struct StreamProblem {
   int32_t stages = 1;
   int32_t steps = 1;
-  int32_t perStep = 1;   ///< micro-batches a step
-  StageTimes times = {}; ///< of every stage, a micro-batch; updates take none
-  double hop = 0;        ///< a message between two ranks
+  int32_t perStep = 1; ///< micro-batches a step
+  /// By stage, of a micro-batch; empty: all equal. Updates take no time.
+  std::vector<StageTimes> times = {};
+  double hop = 0; ///< a message between two ranks
 
   int32_t microBatches() const { return steps * perStep; }
   int32_t stepOf(int32_t microBatch) const { return microBatch / perStep; }
+  StageTimes at(int32_t stage) const {
+    return times.empty() ? StageTimes{} : times[stage];
+  }
   std::optional<std::string> check() const;
 };
 

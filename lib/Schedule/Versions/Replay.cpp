@@ -106,7 +106,7 @@ private:
           double start = clock[rank];
           if (!inputsThere(action, start))
             break;
-          const auto end = start + action.count * timeOf(action.kind);
+          const auto end = start + action.count * timeOf(action);
           if (auto fault = perform(action, int32_t(next[rank]), start, end))
             return fault;
           replay.makespan = std::max(replay.makespan, end);
@@ -122,16 +122,17 @@ private:
     return std::nullopt;
   }
 
-  double timeOf(Kind kind) const {
-    switch (kind) {
+  double timeOf(const StreamAction &action) const {
+    const StageTimes times = problem.at(action.stage);
+    switch (action.kind) {
     case Kind::F:
-      return problem.times.forward;
+      return times.forward;
     case Kind::I:
-      return problem.times.inputGrad;
+      return times.inputGrad;
     case Kind::W:
-      return problem.times.weightGrad;
+      return times.weightGrad;
     case Kind::B:
-      return problem.times.inputGrad + problem.times.weightGrad;
+      return times.inputGrad + times.weightGrad;
     case Kind::Update:
       break;
     }

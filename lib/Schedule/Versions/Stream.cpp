@@ -82,12 +82,17 @@ std::optional<std::string> StreamProblem::check() const {
     return fmt::format("{} steps of {} micro-batches through {} stages are "
                        "more than {} passes",
                        steps, perStep, stages, kMost);
-  for (auto [name, value] : {std::pair("forward", times.forward),
-                             {"inputGrad", times.inputGrad},
-                             {"weightGrad", times.weightGrad},
-                             {"hop", hop}})
-    if (!(value >= 0) || !std::isfinite(value))
-      return fmt::format("'{}' is {}, not a time", name, value);
+  if (!times.empty() && times.size() != size_t(stages))
+    return fmt::format("'times' has {} entries for {} stages", times.size(),
+                       stages);
+  for (const StageTimes &stage : times)
+    for (auto [name, value] : {std::pair("forward", stage.forward),
+                               {"inputGrad", stage.inputGrad},
+                               {"weightGrad", stage.weightGrad}})
+      if (!(value >= 0) || !std::isfinite(value))
+        return fmt::format("'{}' is {}, not a time", name, value);
+  if (!(hop >= 0) || !std::isfinite(hop))
+    return fmt::format("'hop' is {}, not a time", hop);
   return std::nullopt;
 }
 

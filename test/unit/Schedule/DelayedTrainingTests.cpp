@@ -244,6 +244,33 @@ TEST(DelayedTraining, KindsMeanWhatTheySay) {
   }
 }
 
+TEST(DelayedTraining, BehindASwitchItIsSequential) {
+  // 1F1B without a break, drained, then a micro-batch at a time.
+  const int32_t stages = 4, stale = 12, steps = 20;
+  const StreamProblem problem{stages, steps, 1};
+  Schedule schedule = generateOneFOneB({stages, stale});
+  for (int32_t m = stale; m < steps; ++m)
+    for (int32_t s = 0; s < stages; ++s) {
+      schedule.roles[s].push_back({s, ActionKind::F, m});
+      schedule.roles[s].push_back({s, ActionKind::B, m});
+    }
+  const UpdateStream stream = withUpdates(problem, schedule);
+  LinearTraining training = randomTraining(problem, 3);
+  training.momentum = 0;
+  const auto replay = replayed(problem, stream, WeightPolicy::Latest);
+  const auto history =
+      trainReplayed(training, problem, replay, WeightPolicy::Latest);
+  EXPECT_EQ(Executor(training, problem, WeightPolicy::Latest).run(stream),
+            history.back());
+  // From the weights at the switch.
+  const StreamProblem rest{stages, steps - stale, 1};
+  training.weights = history[stale];
+  for (auto *samples : {&training.inputs, &training.targets})
+    samples->erase(samples->begin(), samples->begin() + stale);
+  EXPECT_EQ(trainDelayed(training, rest, {0, 0, 0, 0}).back(), history.back());
+  EXPECT_NE(trainDelayed(training, rest, {1, 0, 0, 0}).back(), history.back());
+}
+
 TEST(DelayedTraining, ScalarRecurrence) {
   // w x against 0: the gradient is w, so w(k+1) = w(k) - rate w(k-1).
   const StreamProblem problem{1, 40, 1};

@@ -63,7 +63,7 @@ inline UpdateStream slotNF1B(int32_t stages, int32_t n, int32_t steps) {
 
 inline StreamProblem nF1BProblem(int32_t stages, int32_t n, int32_t steps) {
   StreamProblem problem{stages, steps, n};
-  problem.times.inputGrad = problem.times.weightGrad = 0.5 / n;
+  problem.times.assign(stages, {1, 0.5 / n, 0.5 / n});
   return problem;
 }
 
