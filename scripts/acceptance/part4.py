@@ -47,7 +47,8 @@ def line_3_pipedream():
 
 
 def line_4_placements():
-    """The published optima; half the CPU time; Inception within limits."""
+    """The published optima; half the CPU time; Inception within limits; what
+    PipeDream's and Piper's planners found."""
     report("4a", *unit(PROFILES, "Inputs/Placement.*"))
     for name, seconds in PUBLISHED_SECONDS.items():
         measured("4b", PROFILES, f"Inputs/Placement.MeetsTheExactAnswer/{name}",
@@ -55,6 +56,18 @@ def line_4_placements():
     for mode in ("inference", "training"):
         measured("4c", PROFILES, "Large/Placement.MeetsTheExactAnswer/"
                  f"LayerGraphs_inceptionv3_{mode}", 60, 4096, repeat=1)
+
+
+    report("4d", *unit("PipeDreamTests", "Models/PublishedPipeDream.*/alexnet:"
+                       "Models/PublishedPipeDream.*/resnet50:"
+                       "Models/PublishedPipeDream.*/vgg16"))
+    measured("4d", "PipeDreamTests",
+             "Rows/PublishedTable.TakesTheStatedTime/resnet50_16", 3.62 / 2)
+    report("4e", *unit("PiperTests", "*PublishedPiper.*:PiperOracle.*"))
+    # The published program was stopped after 160 CPU seconds.
+    measured("4e", "PiperTests",
+             "Gnmt/PublishedPiper.TakesWhatThePublishedPlannerFound/"
+             "gnmt_256_on_4", 160 / 2)
 
 
 def line_5_published_choices():

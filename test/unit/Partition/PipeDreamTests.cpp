@@ -83,7 +83,10 @@ TEST_P(PublishedPipeDream, TakesWhatThePublishedPlannerFound) {
 INSTANTIATE_TEST_SUITE_P(Models, PublishedPipeDream,
                          testing::Values("alexnet", "densenet121", "gnmt",
                                          "gnmt_large", "resnet50",
-                                         "squeezenet1_0", "vgg16"));
+                                         "squeezenet1_0", "vgg16"),
+                         [](const testing::TestParamInfo<const char *> &info) {
+                           return std::string(info.param);
+                         });
 
 /// A run of the published program, as published.
 struct Published {
