@@ -13,13 +13,13 @@
 //===----------------------------------------------------------------------===//
 #include "takt/Transforms/Passes.h"
 
+#include "ByPublishedModel.h"
 #include "SolverFailure.h"
 
 #include "Model/ModelBridge.h"
 #include "Pipe/PipeBridge.h"
 #include "takt/Cost/GraphStages.h"
 #include "takt/Partition/Constraints.h"
-#include "takt/Partition/Costs/ByModel.h"
 #include "takt/Support/Quantity.h"
 
 #include <limits>
@@ -66,15 +66,11 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
                                  const PartitionResult &result);
   llvm::LogicalResult reportClash(const std::vector<SideConstraint> &constraints,
                                   const ClashReport &clash);
-  llvm::LogicalResult solveByModel(model::GraphOp graph,
-                                   const std::vector<Segment> &segments,
-                                   const CostTable &costs,
-                                   const PartitionProblem &problem,
-                                   PartitionResult &result);
   llvm::LogicalResult assignGraph(model::GraphOp graph,
                                   pipe::ClusterOp cluster,
                                   const Graph &layers, const CostTable &costs,
-                                  const PartitionCluster &devices);
+                                  const PartitionCluster &devices,
+                                  std::optional<ByPublishedModel> &published);
   llvm::LogicalResult reportPins(const GraphStages &found);
   pipe::ProgramOp write(model::GraphOp graph, pipe::ClusterOp cluster,
                         const Graph &layers,
@@ -193,49 +189,6 @@ AssignStages::reportClash(const std::vector<SideConstraint> &constraints,
   return failure();
 }
 
-/// Stages by a published formula, with the bound of Takt's own objective.
-llvm::LogicalResult AssignStages::solveByModel(
-    model::GraphOp graph, const std::vector<Segment> &segments,
-    const CostTable &costs, const PartitionProblem &problem,
-    PartitionResult &result) {
-  const std::optional<CostModel> model = parseCostModel(costModel);
-  if (!model)
-    return graph.emitError() << "unknown cost model '" << costModel
-                             << "'; known are 'takt', 'pipedream' and 'dapple'";
-  std::vector<Nanos> forward;
-  for (const Segment &segment : segments) {
-    forward.push_back(0);
-    for (int32_t l = segment.begin; l < segment.end; ++l)
-      forward.back() += costs.layers[l].forward.front();
-  }
-  std::string error;
-  std::optional<ModelledStages> found =
-      stagesByModel(problem, *model, forward, error);
-  if (!found)
-    return graph.emitError() << error;
-  result = solvePartition(problem, workLimit);
-  if (!result.partition)
-    return success();
-  Partition partition;
-  partition.stages = std::move(found->stages);
-  partition.bound = result.partition->bound;
-  partition.method = "cost model " + costModel;
-  evaluate(problem, partition);
-  if (std::optional<std::string> fault = verify(problem, partition)) {
-    mlir::InFlightDiagnostic diag = graph.emitError();
-    diag << "the stages of the cost model '" << costModel
-         << "' do not fit: " << *fault;
-    diag.attachNote() << "it does not know what a device keeps; '--cost-model="
-                         "takt' does";
-    getOperation()->setAttr(pipe::kInfeasibleAttr,
-                            mlir::StringAttr::get(&getContext(), *fault));
-    return diag;
-  }
-  result.partition = std::move(partition);
-  modelledStep = found->step;
-  return success();
-}
-
 llvm::LogicalResult AssignStages::assign() {
   ModuleOp module = getOperation();
   FailureOr<model::GraphOp> graph = findOnly<model::GraphOp>(module);
@@ -261,15 +214,21 @@ llvm::LogicalResult AssignStages::assign() {
   if (assignBy != "auto" && assignBy != "chain" && assignBy != "graph")
     return graph->emitError() << "unknown way to assign stages '" << assignBy
                               << "'; known are 'auto', 'chain' and 'graph'";
-  // Published formulas are of chains.
-  const bool published = costModel != costModelName(CostModel::Takt);
-  if (published && assignBy == "graph")
+  const std::optional<CostModel> costsBy = parseCostModel(costModel);
+  if (!costsBy)
+    return graph->emitError() << "unknown cost model '" << costModel
+                              << "'; known are " << costModelNames();
+  std::optional<ByPublishedModel> published;
+  if (*costsBy != CostModel::Takt)
+    published.emplace(*graph, *costsBy, workLimit);
+  const bool chainsOnly = published && !plansGraphs(*costsBy);
+  if (chainsOnly && assignBy == "graph")
     return graph->emitError() << "the cost model '" << costModel
                               << "' plans chains and not graphs";
   if (assignBy == "graph" ||
-      (assignBy == "auto" && !published && cuts.empty() &&
+      (assignBy == "auto" && !chainsOnly && cuts.empty() &&
        (few || !isChain(layers, segments))))
-    return assignGraph(*graph, *cluster, layers, *costs, *devices);
+    return assignGraph(*graph, *cluster, layers, *costs, *devices, published);
   PartitionProblem problem = partitionProblem(
       layers, segments, model::exportTraining(*graph), *costs, *devices);
   if (failed(readOptions(*graph, problem)))
@@ -280,11 +239,9 @@ llvm::LogicalResult AssignStages::assign() {
     return graph->emitError() << error;
   PartitionResult result;
   if (published) {
-    if (!constraints->empty())
-      return graph->emitError() << "the cost model '" << costModel
-                                << "' does not know side constraints";
-    if (failed(solveByModel(*graph, segments, *costs, problem, result)))
+    if (failed(published->solve(segments, *costs, problem, result)))
       return failure();
+    modelledStep = published->step;
   } else {
     result = solvePartition(problem, *constraints, workLimit);
   }
@@ -313,22 +270,29 @@ llvm::LogicalResult AssignStages::assign() {
 
 /// Any number of values may cross a cut, and the layers may stand in another
 /// order than the model's.
-llvm::LogicalResult AssignStages::assignGraph(model::GraphOp graph,
-                                              pipe::ClusterOp cluster,
-                                              const Graph &layers,
-                                              const CostTable &costs,
-                                              const PartitionCluster &devices) {
+llvm::LogicalResult
+AssignStages::assignGraph(model::GraphOp graph, pipe::ClusterOp cluster,
+                          const Graph &layers, const CostTable &costs,
+                          const PartitionCluster &devices,
+                          std::optional<ByPublishedModel> &published) {
   const rt::Training training = model::exportTraining(graph);
   PartitionProblem problem = partitionProblem(layers, layerSegments(layers),
                                               training, costs, devices);
   if (failed(readOptions(graph, problem)))
     return failure();
-  std::string error;
-  const GraphStages found = solveGraphStages(
-      layers, training, costs, problem,
-      pipe::exportConstraints(getOperation()), workLimit, error);
-  if (!error.empty())
-    return graph.emitError() << error;
+  GraphStages found;
+  if (published) {
+    if (failed(published->solveGraph(layers, training, costs, problem, found)))
+      return failure();
+    modelledStep = published->step;
+  } else {
+    std::string error;
+    found = solveGraphStages(layers, training, costs, problem,
+                             pipe::exportConstraints(getOperation()), workLimit,
+                             error);
+    if (!error.empty())
+      return graph.emitError() << error;
+  }
   if (!found.contradiction.empty())
     return reportPins(found);
   if (!found.result.partition) {

@@ -48,7 +48,7 @@ def line_3_pipedream():
 
 def line_4_placements():
     """The published optima; half the CPU time; Inception within limits; what
-    PipeDream's and Piper's planners found."""
+    PipeDream's and Piper's planners found; stages by formulas in the compiler."""
     report("4a", *unit(PROFILES, "Inputs/Placement.*"))
     for name, seconds in PUBLISHED_SECONDS.items():
         measured("4b", PROFILES, f"Inputs/Placement.MeetsTheExactAnswer/{name}",
@@ -68,6 +68,7 @@ def line_4_placements():
     measured("4e", "PiperTests",
              "Gnmt/PublishedPiper.TakesWhatThePublishedPlannerFound/"
              "gnmt_256_on_4", 160 / 2)
+    report("4f", *unit("DapplePlannerTests", "ByFormula.*:ByModel.*"))
 
 
 def line_5_published_choices():

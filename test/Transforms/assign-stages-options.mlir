@@ -16,7 +16,7 @@
 // NEGATIVE: error: a number of stages is negative
 // POLICY: error: unknown schedule policy 'zigzag'; known are '1f1b' and 'gpipe'
 // WORK: error: work-limit must be positive, got 0
-// FORMULA: error: unknown cost model 'gpipe'; known are 'takt', 'pipedream' and 'dapple'
+// FORMULA: error: unknown cost model 'gpipe'; known are 'takt', 'pipedream', 'dapple', '2bw', 'dnn-partitioning' and 'piper'
 // GIVEN: error: the cost model 'dapple' does not know cuts
 // DEVICES: error: no stages fit: 3 stages of at least 1 device each need 3, there are 2
 // DEVICES: note: leave the number of stages free

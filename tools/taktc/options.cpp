@@ -84,8 +84,10 @@ void takt::addCompileOptions(CLI::App &app, CompileOptions &options,
   app.add_option("--profile", options.profile,
                  "measured costs (takt-run --profile); default: roofline");
   app.add_option("--cost-model", options.costModel,
-                 "whose formula chooses the stages: takt, pipedream, dapple")
-      ->check(oneOf({"takt", "pipedream", "dapple"}))
+                 "whose formula chooses the stages: takt, pipedream, dapple, "
+                 "2bw, dnn-partitioning, piper")
+      ->check(oneOf({"takt", "pipedream", "dapple", "2bw", "dnn-partitioning",
+                     "piper"}))
       ->default_str("takt");
   app.add_option("--work-limit", options.workLimit,
                  "transitions the exact search may look at")

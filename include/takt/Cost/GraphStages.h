@@ -20,6 +20,7 @@
 
 #include "takt/Cost/Cost.h"
 #include "takt/Layer/Order.h"
+#include "takt/Partition/Costs/ByModel.h"
 #include "takt/Partition/GraphProblem.h"
 
 namespace takt {
@@ -58,5 +59,21 @@ GraphStages solveGraphStages(const Graph &graph, const rt::Training &training,
                              const PartitionProblem &problem,
                              const std::vector<ConstraintSpec> &constraints,
                              int64_t workLimit, std::string &error);
+
+/// Who reads what a layer makes, and what keeps layers in order.
+std::vector<SegmentTensor> layerTensors(const Graph &graph,
+                                        const rt::Training &training);
+
+/// Stages by a published model that plans graphs, with the bound of
+/// `solveGraphStages`; they may not fit. A fault and nothing, or no partition,
+/// where there is none.
+struct ModelledGraphStages {
+  GraphStages found;
+  Nanos step = 0; ///< by the model's formula
+};
+std::optional<ModelledGraphStages>
+graphStagesByModel(const Graph &graph, const rt::Training &training,
+                   const CostTable &costs, const PartitionProblem &problem,
+                   CostModel model, int64_t workLimit, ModelFault &fault);
 
 } // namespace takt

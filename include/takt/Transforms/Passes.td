@@ -72,7 +72,8 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     With `cost-model` a published planner chooses in its own terms (`takt/Partition/
     Costs`); its answer must fit and is valued and bounded as any other, and the
     program gets the attribute `takt.cost_model` with the step that the formula
-    expects. Such planners know no constraints, cuts or numbers of stages.
+    expects. Such planners know no constraints, cuts or numbers of stages; those of
+    dnn-partitioning and Piper cut graphs, the others chains.
 
     Every `pipe.constraint` of the module is kept. Where that cannot be, the
     constraint solver's proof is reduced to a minimal set of them that clash.
@@ -109,7 +110,8 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
            "Where to cut: chain (one value crosses a cut), graph (any number; "
            "cuts then count layers), or auto">,
     Option<"costModel", "cost-model", "std::string", /*default=*/"\"takt\"",
-           "Whose formula chooses the stages: takt, pipedream or dapple">,
+           "Whose formula chooses the stages: takt, pipedream, dapple, 2bw, "
+           "dnn-partitioning or piper">,
     Option<"workLimit", "work-limit", "int64_t",
            /*default=*/"int64_t(4) << 30",
            "Transitions looked at before the best answer so far is taken">,

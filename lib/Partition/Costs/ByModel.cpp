@@ -1,15 +1,16 @@
-//===- ByModel.cpp - stages of a chain by a published model ---------------===//
+//===- ByModel.cpp - stages by a published model --------------------------===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// Translates both ways. Devices stay in their order, so a stage may not skip
-// one: of DAPPLE's placements that is append first.
+// Names and refusals, and the chains of PipeDream and DAPPLE. Devices stay in
+// their order, so a stage may not skip one: of DAPPLE's placements that is
+// append first.
 //
 //===----------------------------------------------------------------------===//
-#include "takt/Partition/Costs/ByModel.h"
+#include "Translate.h"
 
 #include "takt/Partition/Costs/Dapple.h"
 #include "takt/Partition/Costs/PipeDream.h"
@@ -21,6 +22,14 @@
 
 namespace takt {
 
+namespace {
+
+constexpr CostModel kModels[] = {
+    CostModel::Takt,  CostModel::PipeDream,       CostModel::Dapple,
+    CostModel::TwoBw, CostModel::DnnPartitioning, CostModel::Piper};
+
+} // namespace
+
 const char *costModelName(CostModel model) {
   switch (model) {
   case CostModel::Takt:
@@ -29,35 +38,57 @@ const char *costModelName(CostModel model) {
     return "pipedream";
   case CostModel::Dapple:
     return "dapple";
+  case CostModel::TwoBw:
+    return "2bw";
+  case CostModel::DnnPartitioning:
+    return "dnn-partitioning";
+  case CostModel::Piper:
+    return "piper";
   }
   return "";
 }
 
 std::optional<CostModel> parseCostModel(const std::string &name) {
-  for (const CostModel model :
-       {CostModel::Takt, CostModel::PipeDream, CostModel::Dapple})
+  for (const CostModel model : kModels)
     if (name == costModelName(model))
       return model;
   return std::nullopt;
 }
 
-namespace {
+std::string costModelNames() {
+  std::string names;
+  for (const CostModel model : kModels)
+    names += fmt::format("{}'{}'",
+                         model == CostModel::Takt    ? ""
+                         : model == CostModel::Piper ? " and "
+                                                     : ", ",
+                         costModelName(model));
+  return names;
+}
 
-/// What a free link passes in a second: nothing takes measurable time.
-constexpr double kFreeRate = 1e18;
+bool plansGraphs(CostModel model) {
+  return model == CostModel::DnnPartitioning || model == CostModel::Piper;
+}
 
-double rateOf(const rt::Link &link) {
+double translate::rateOf(const rt::Link &link) {
   return link.bytesPerSecond > 0 ? link.bytesPerSecond : kFreeRate;
 }
 
-/// Wishes that the models do not know.
-std::string refusal(const PartitionProblem &problem, CostModel model) {
+Nanos translate::toNanos(double seconds) {
+  return Nanos(std::llround(std::min(seconds * 1e9, 9e18)));
+}
+
+std::string translate::refusal(const PartitionProblem &problem,
+                               CostModel model) {
+  if (model == CostModel::Takt)
+    return "'takt' is no published model";
   const char *wish = problem.cuts                   ? "cuts"
                      : problem.replicas             ? "a number of replicas"
                      : !problem.rankOfStage.empty() ? "several stages on a rank"
                      : problem.stages != 0 ? "an exact number of stages"
                                            : nullptr;
-  if (!wish && model == CostModel::PipeDream && problem.maxStages != 0)
+  if (!wish && model != CostModel::Dapple &&
+      model != CostModel::DnnPartitioning && problem.maxStages != 0)
     wish = "a largest number of stages";
   if (!wish && (!problem.apart.empty() || !problem.pins.empty()))
     wish = "side constraints";
@@ -65,10 +96,19 @@ std::string refusal(const PartitionProblem &problem, CostModel model) {
     for (size_t i = 0; i + 1 < problem.segments.size(); ++i)
       if (!problem.segments[i].mayCutAfter)
         wish = "side constraints";
-  return wish ? fmt::format("the cost model '{}' does not know {}",
-                            costModelName(model), wish)
-              : std::string();
+  if (wish)
+    return fmt::format("the cost model '{}' does not know {}",
+                       costModelName(model), wish);
+  const int64_t within =
+      std::min(problem.cluster.devices, problem.cluster.devicesPerNode);
+  if (!plansGraphs(model) && problem.cluster.devices % within != 0)
+    return "the cost models need nodes with equal numbers of devices";
+  return {};
 }
+
+namespace {
+
+using namespace translate;
 
 std::vector<ProfiledNode> layersOf(const PartitionProblem &problem,
                                    const std::vector<Nanos> &forward) {
@@ -89,8 +129,8 @@ std::vector<ProfiledNode> layersOf(const PartitionProblem &problem,
 class Translation {
 public:
   Translation(const PartitionProblem &problem,
-              const std::vector<Nanos> &forward, std::string &error)
-      : problem(problem), layers(layersOf(problem, forward)), error(error) {}
+              const std::vector<Nanos> &forward, ModelFault &fault)
+      : problem(problem), layers(layersOf(problem, forward)), fault(fault) {}
 
   std::optional<ModelledStages> byPipeDream() {
     PipeDreamProblem own;
@@ -142,12 +182,8 @@ public:
   }
 
 private:
-  static Nanos toNanos(double seconds) {
-    return Nanos(std::llround(std::min(seconds * 1e9, 9e18)));
-  }
-
   std::nullopt_t refuse(std::string why) {
-    error = std::move(why);
+    fault.text = std::move(why);
     return std::nullopt;
   }
 
@@ -162,8 +198,8 @@ private:
     const auto &options = problem.replicaOptions;
     const auto at = std::find(options.begin(), options.end(), replicas);
     if (at == options.end()) {
-      error = fmt::format("{} replicas of a stage do not divide a micro-batch",
-                          replicas);
+      fault.text = fmt::format(
+          "{} replicas of a stage do not divide a micro-batch", replicas);
       return false;
     }
     StageChoice stage;
@@ -176,7 +212,7 @@ private:
 
   const PartitionProblem &problem;
   const std::vector<ProfiledNode> layers;
-  std::string &error;
+  ModelFault &fault;
 };
 
 } // namespace
@@ -184,27 +220,25 @@ private:
 std::optional<ModelledStages> stagesByModel(const PartitionProblem &problem,
                                             CostModel model,
                                             const std::vector<Nanos> &forward,
-                                            std::string &error) {
-  error = refusal(problem, model);
-  if (!error.empty())
+                                            ModelFault &fault) {
+  fault = {refusal(problem, model)};
+  if (!fault.text.empty())
     return std::nullopt;
-  if (problem.cluster.devices %
-          std::min(problem.cluster.devices, problem.cluster.devicesPerNode) !=
-      0) {
-    error = "the cost models need nodes with equal numbers of devices";
-    return std::nullopt;
+  if (model == CostModel::TwoBw)
+    return stagesOfBlocks(problem, fault);
+  if (model == CostModel::PipeDream)
+    return Translation(problem, forward, fault).byPipeDream();
+  if (model == CostModel::Dapple)
+    return Translation(problem, forward, fault).byDapple();
+  std::vector<SegmentTensor> tensors;
+  for (size_t i = 0; i + 1 < problem.segments.size(); ++i) {
+    const SegmentCost &segment = problem.segments[i];
+    tensors.push_back({int32_t(i),
+                       {int32_t(i) + 1},
+                       segment.outputWhole,
+                       segment.gradientCrosses});
   }
-  Translation translation(problem, forward, error);
-  switch (model) {
-  case CostModel::Takt:
-    error = "'takt' is no published model";
-    return std::nullopt;
-  case CostModel::PipeDream:
-    return translation.byPipeDream();
-  case CostModel::Dapple:
-    return translation.byDapple();
-  }
-  return std::nullopt;
+  return graphStagesByModel(problem, model, tensors, fault);
 }
 
 } // namespace takt

@@ -98,6 +98,15 @@ bool complete(const TwoBwProblem &problem, TwoBwPlan &plan) {
 
 } // namespace
 
+std::optional<TwoBwPlan> valueTwoBw(const TwoBwProblem &problem,
+                                    int64_t replicas, int64_t depth,
+                                    int64_t microBatch, bool recompute) {
+  TwoBwPlan plan{replicas, depth, microBatch, recompute};
+  if (!complete(problem, plan))
+    return std::nullopt;
+  return plan;
+}
+
 std::optional<TwoBwPlan> planTwoBw(const TwoBwProblem &problem) {
   if (problem.check())
     return std::nullopt;
@@ -109,13 +118,13 @@ std::optional<TwoBwPlan> planTwoBw(const TwoBwProblem &problem) {
     for (int64_t replicas = 1; replicas * depth <= problem.devices; ++replicas)
       for (const bool recompute : {false, true})
         for (const int64_t microBatch : problem.microBatches) {
-          TwoBwPlan plan{replicas, depth, microBatch, recompute};
-          if (!complete(problem, plan))
-            continue;
+          const auto plan =
+              valueTwoBw(problem, replicas, depth, microBatch, recompute);
           const bool better =
-              !best || plan.samplesPerSecond > best->samplesPerSecond ||
-              (plan.samplesPerSecond == best->samplesPerSecond &&
-               plan.replicas * plan.depth < best->replicas * best->depth);
+              plan &&
+              (!best || plan->samplesPerSecond > best->samplesPerSecond ||
+               (plan->samplesPerSecond == best->samplesPerSecond &&
+                replicas * depth < best->replicas * best->depth));
           if (better)
             best = plan;
         }

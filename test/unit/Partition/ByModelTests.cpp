@@ -81,8 +81,8 @@ TEST(ByModel, EachAnswersAtItsOwnBest) {
     const PartitionCluster &cluster = problem.cluster;
     for (const CostModel model : {CostModel::PipeDream, CostModel::Dapple}) {
       SCOPED_TRACE(costModelName(model));
-      std::string error;
-      const auto found = stagesByModel(problem, model, thirds(problem), error);
+      ModelFault fault;
+      const auto found = stagesByModel(problem, model, thirds(problem), fault);
       std::optional<double> best;
       const int64_t machines = cluster.devices / cluster.devicesPerNode;
       if (model == CostModel::PipeDream) {
@@ -109,7 +109,7 @@ TEST(ByModel, EachAnswersAtItsOwnBest) {
           best = plan->seconds;
       }
       if (!found) {
-        EXPECT_NE(error, "");
+        EXPECT_NE(fault.text, "");
         ++refused;
         continue;
       }
@@ -142,12 +142,15 @@ TEST(ByModel, WishesThatTheyDoNotKnowAreRefused) {
     PartitionProblem problem = plainProblem(1);
     problem.segments.resize(3, problem.segments.front());
     change(problem);
-    std::string error;
-    EXPECT_FALSE(stagesByModel(problem, model, thirds(problem), error));
-    return error;
+    ModelFault fault;
+    EXPECT_FALSE(stagesByModel(problem, model, thirds(problem), fault));
+    EXPECT_FALSE(fault.infeasible);
+    return fault.text;
   };
   using P = PartitionProblem;
-  for (const CostModel model : {CostModel::PipeDream, CostModel::Dapple}) {
+  for (const CostModel model :
+       {CostModel::PipeDream, CostModel::Dapple, CostModel::TwoBw,
+        CostModel::DnnPartitioning, CostModel::Piper}) {
     const std::string start = std::string("the cost model '") +
                               costModelName(model) + "' does not know ";
     EXPECT_EQ(refusal(model, [](P &p) { p.cuts = {1}; }), start + "cuts");
@@ -163,15 +166,18 @@ TEST(ByModel, WishesThatTheyDoNotKnowAreRefused) {
     EXPECT_EQ(refusal(model, [](P &p) { p.segments[0].mayCutAfter = false; }),
               start + "side constraints");
   }
-  EXPECT_EQ(refusal(CostModel::PipeDream, [](P &p) { p.maxStages = 2; }),
-            "the cost model 'pipedream' does not know a largest number of "
-            "stages");
+  for (const CostModel model :
+       {CostModel::PipeDream, CostModel::TwoBw, CostModel::Piper})
+    EXPECT_EQ(refusal(model, [](P &p) { p.maxStages = 2; }),
+              std::string("the cost model '") + costModelName(model) +
+                  "' does not know a largest number of stages");
   EXPECT_NE(refusal(CostModel::Takt, [](P &) {}), "");
 }
 
 TEST(ByModel, NamesAreReadBack) {
   for (const CostModel model :
-       {CostModel::Takt, CostModel::PipeDream, CostModel::Dapple})
+       {CostModel::Takt, CostModel::PipeDream, CostModel::Dapple,
+        CostModel::TwoBw, CostModel::DnnPartitioning, CostModel::Piper})
     EXPECT_EQ(parseCostModel(costModelName(model)), model);
   EXPECT_FALSE(parseCostModel("gpipe").has_value());
 }

@@ -69,6 +69,11 @@ struct TwoBwPlan {
 /// with fewer devices. Nothing if none fits.
 std::optional<TwoBwPlan> planTwoBw(const TwoBwProblem &problem);
 
+/// One layout; nothing if it has no whole batch or does not fit.
+std::optional<TwoBwPlan> valueTwoBw(const TwoBwProblem &problem,
+                                    int64_t replicas, int64_t depth,
+                                    int64_t microBatch, bool recompute);
+
 /// The formulas above, for m micro-batches a batch and pipeline.
 double twoBwMemory(const TwoBwProblem &problem, int64_t depth,
                    int64_t microBatch, bool recompute, int64_t perBatch);
