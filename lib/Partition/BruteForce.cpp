@@ -13,6 +13,7 @@
 #include "takt/Partition/Problem.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace takt {
 
@@ -91,9 +92,12 @@ private:
     for (const Bytes memory : rankMemory(problem, current))
       if (problem.cluster.memory != 0 && memory > problem.cluster.memory)
         return;
-    if (best && best->objective <= current.objective &&
-        (best->objective < current.objective ||
-         best->stages.size() <= current.stages.size()))
+    auto rank = [&](const Partition &partition) {
+      return std::make_tuple(partition.objective,
+                             problem.continuous ? latency(partition) : 0,
+                             partition.stages.size());
+    };
+    if (best && rank(*best) <= rank(current))
       return;
     best = current;
     best->bound = best->objective;

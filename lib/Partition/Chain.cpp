@@ -58,9 +58,9 @@ void Chain::buildSideConstraints() {
     pins.emplace_back(groupOf(pin.segment), pin.stage);
   std::sort(pins.begin(), pins.end());
   for (int32_t g = 0; g <= size(); ++g)
-    firstPin.push_back(
-        std::lower_bound(pins.begin(), pins.end(), std::make_pair(g, int64_t(0))) -
-        pins.begin());
+    firstPin.push_back(std::lower_bound(pins.begin(), pins.end(),
+                                        std::make_pair(g, int64_t(0))) -
+                       pins.begin());
 }
 
 void Chain::buildOptions() {
@@ -254,7 +254,9 @@ Score Chain::score(const Stages &stages) const {
       (!source.useAllDevices || position == source.cluster.devices);
   if (allowed)
     score.total =
-        score.sum + (microBatches() - 1) * score.slowest + score.reduce;
+        source.continuous
+            ? score.slowest
+            : score.sum + (microBatches() - 1) * score.slowest + score.reduce;
   return score;
 }
 

@@ -194,9 +194,13 @@ private:
         continue;
       const PartitionProblem changed = withSmallerMicroBatches(factor);
       if (!changed.replicaOptions.empty() && feasible(changed)) {
-        ways.push_back(fmt::format(
-            "use {} micro-batches, each {} times smaller (estimated)",
-            changed.microBatches, factor));
+        ways.push_back(
+            problem.continuous
+                ? fmt::format("use micro-batches {} times smaller (estimated)",
+                              factor)
+                : fmt::format("use {} micro-batches, each {} times smaller "
+                              "(estimated)",
+                              changed.microBatches, factor));
         return;
       }
     }
@@ -204,7 +208,8 @@ private:
 
   PartitionProblem withSmallerMicroBatches(int64_t factor) const {
     PartitionProblem changed = problem;
-    changed.microBatches *= factor;
+    if (!problem.continuous)
+      changed.microBatches *= factor;
     changed.replicaOptions.clear();
     std::vector<size_t> kept;
     for (size_t o = 0; o < problem.replicaOptions.size(); ++o)

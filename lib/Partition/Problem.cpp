@@ -135,6 +135,25 @@ std::optional<std::string> checkPlacement(const PartitionProblem &problem) {
   return std::nullopt;
 }
 
+/// What only training has.
+std::optional<std::string> checkContinuous(const PartitionProblem &problem) {
+  if (!problem.continuous)
+    return std::nullopt;
+  if (problem.microBatches != 1)
+    return fmt::format("a stage of a continuous flow holds 1 micro-batch, not "
+                       "{}",
+                       problem.microBatches);
+  if (!problem.rankOfStage.empty())
+    return "stages of a continuous flow have devices of their own";
+  for (const SegmentCost &segment : problem.segments)
+    if (segment.gradients > 0 ||
+        *std::max_element(segment.update.begin(), segment.update.end()) > 0)
+      return fmt::format("segment '{}' is trained, which a continuous flow is "
+                         "not",
+                         segment.name);
+  return std::nullopt;
+}
+
 } // namespace
 
 std::optional<std::string> PartitionProblem::check() const {
@@ -170,8 +189,9 @@ std::optional<std::string> PartitionProblem::check() const {
   const int64_t count = segments.size();
   for (const SegmentPair &pair : apart)
     if (pair.first < 0 || pair.second < pair.first || pair.second >= count)
-      return fmt::format("segments {} and {} cannot be kept apart, there are {}",
-                         pair.first, pair.second, count);
+      return fmt::format(
+          "segments {} and {} cannot be kept apart, there are {}", pair.first,
+          pair.second, count);
   for (const StagePin &pin : pins)
     if (pin.segment < 0 || pin.segment >= count || pin.stage < 0)
       return fmt::format("segment {} of {} cannot be pinned to stage {}",
@@ -181,6 +201,8 @@ std::optional<std::string> PartitionProblem::check() const {
   if (auto fault = checkMagnitudes(*this))
     return fault;
   if (auto fault = checkPlacement(*this))
+    return fault;
+  if (auto fault = checkContinuous(*this))
     return fault;
   return checkCuts(*this);
 }
@@ -258,7 +280,16 @@ void evaluate(const PartitionProblem &problem, Partition &partition) {
     reduce = std::max(reduce, stage.allReduce);
     device += own;
   }
-  partition.objective = sum + (problem.microBatches - 1) * slowest + reduce;
+  partition.objective =
+      problem.continuous ? slowest
+                         : sum + (problem.microBatches - 1) * slowest + reduce;
+}
+
+Nanos latency(const Partition &partition) {
+  Nanos sum = 0;
+  for (const StageChoice &stage : partition.stages)
+    sum += stage.time + stage.transfer;
+  return sum;
 }
 
 } // namespace takt

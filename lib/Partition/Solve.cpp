@@ -13,6 +13,7 @@
 #include "Explain.h"
 #include "Feasible.h"
 #include "Heuristic.h"
+#include "PeriodSearch.h"
 #include "Placed.h"
 
 #include <algorithm>
@@ -25,6 +26,20 @@ using namespace partition;
 static constexpr int64_t kExplainWork = int64_t(1) << 30;
 
 namespace {
+
+template <typename Search>
+void runSearch(const Chain &chain, WorkMeter &meter, Stages start,
+               PartitionResult &result) {
+  Search search(chain, meter);
+  search.run(std::move(start));
+  result.partition = chain.toPartition(search.stages());
+  result.partition->bound = search.bound();
+  result.partition->work = result.work = meter.done;
+  if (search.bound() < search.objective())
+    result.partition->method = "heuristic (work limit)";
+  else
+    result.partition->method = chain.problem().cuts ? "given cuts" : "exact";
+}
 
 /// The number of stages is given, or does not matter to the side constraints.
 PartitionResult solveOnce(const PartitionProblem &problem, int64_t workLimit,
@@ -57,15 +72,10 @@ PartitionResult solveOnce(const PartitionProblem &problem, int64_t workLimit,
   improve(chain, meter, start);
   meter.limit = workLimit;
 
-  BoxSearch search(chain, meter);
-  search.run(std::move(start));
-  result.partition = chain.toPartition(search.stages());
-  result.partition->bound = search.bound();
-  result.partition->work = result.work = meter.done;
-  if (search.bound() < search.objective())
-    result.partition->method = "heuristic (work limit)";
+  if (problem.continuous)
+    runSearch<PeriodSearch>(chain, meter, std::move(start), result);
   else
-    result.partition->method = problem.cuts ? "given cuts" : "exact";
+    runSearch<BoxSearch>(chain, meter, std::move(start), result);
   return result;
 }
 
@@ -133,7 +143,10 @@ PartitionResult solvePartition(const PartitionProblem &problem,
     best.outOfWork = false;
     bound = std::min(bound, found.partition->bound);
     if (!best.partition ||
-        found.partition->objective < best.partition->objective)
+        found.partition->objective < best.partition->objective ||
+        (problem.continuous &&
+         found.partition->objective == best.partition->objective &&
+         latency(*found.partition) < latency(*best.partition)))
       best.partition = std::move(found.partition);
   }
   if (best.partition) {

@@ -295,7 +295,10 @@ private:
       slowest = std::max({slowest, busy, at(s).transfer});
       reduce = std::max(reduce, tail);
     }
-    objective += (problem.microBatches - 1) * slowest + reduce;
+    if (problem.continuous)
+      objective = slowest;
+    else
+      objective += (problem.microBatches - 1) * slowest + reduce;
     if (objective != partition.objective)
       return fmt::format("the objective is stated as {} ns, recomputed {} ns",
                          partition.objective, objective);

@@ -20,6 +20,15 @@
 // Where a schedule puts several stages on a rank (`rankOfStage`), their t_s add
 // up in the maximum, as do their a_s; a boundary within a rank costs nothing.
 //
+// Where micro-batches flow without end (`continuous`, inference) the objective
+// is the period, the time between two micro-batches that leave the pipeline:
+//
+//     max(t_s, c_b)
+//
+// of equal periods the one with the least  sum_s t_s + sum_b c_b,  which a
+// micro-batch takes to pass. Transfers go on beside calls, so that a stage's
+// period is the longer of its work and what its links need, not their sum.
+//
 //===----------------------------------------------------------------------===//
 #pragma once
 
@@ -98,6 +107,9 @@ struct PartitionProblem {
   /// `rankOfStage`.
   std::vector<int64_t> heldByStage;
   bool useAllDevices = false; ///< the replicas must add up to the device count
+  /// The objective is the period. `microBatches` is then 1, which is what each
+  /// stage holds, and nothing is reduced, updated or placed.
+  bool continuous = false;
 
   /// First fault in the problem, or nothing.
   std::optional<std::string> check() const;
@@ -141,6 +153,9 @@ struct PartitionResult {
   bool outOfWork = false; ///< no partition, but none is ruled out: work limit
   int64_t work = 0;       ///< spent, found or not
 };
+
+/// Time in which one micro-batch passes an evaluated assignment.
+Nanos latency(const Partition &partition);
 
 /// Peak bytes of one device of a stage: weights, gradients and optimizer state,
 /// saved tensors of each micro-batch in flight, one more input than that, two
