@@ -108,12 +108,18 @@ int32_t peakInFlight(const std::vector<Action> &actions) {
   using Passage = std::pair<int32_t, int32_t>; // stage, micro-batch
   std::set<Passage> open;
   std::set<Passage> halfDone; // one of I and W is done
+  std::set<Passage> goesBack;
+  for (const Action &action : actions)
+    if (action.kind != ActionKind::F)
+      goesBack.insert({action.stage, action.microBatch});
   size_t peak = 0;
   for (const Action &action : actions) {
     const Passage passage{action.stage, action.microBatch};
     if (action.kind == ActionKind::F) {
       open.insert(passage);
       peak = std::max(peak, open.size());
+      if (!goesBack.count(passage))
+        open.erase(passage);
     } else if (action.kind == ActionKind::B ||
                !halfDone.insert(passage).second) {
       open.erase(passage);

@@ -19,11 +19,13 @@ namespace {
 struct Entry {
   const char *name;
   Schedule (*generate)(const ScheduleProblem &problem);
+  bool forwardOnly = false;
 };
 
 constexpr Entry kGenerators[] = {
     {"gpipe", generateGPipe},
     {"1f1b", generateOneFOneB},
+    {"forward", generateForward, true},
 };
 
 } // namespace
@@ -31,15 +33,17 @@ constexpr Entry kGenerators[] = {
 std::optional<Schedule> generateSchedule(const std::string &name,
                                          const ScheduleProblem &problem) {
   for (const Entry &entry : kGenerators)
-    if (name == entry.name && !problem.check())
+    if (name == entry.name && entry.forwardOnly == problem.forwardOnly &&
+        !problem.check())
       return entry.generate(problem);
   return std::nullopt;
 }
 
-std::vector<std::string> scheduleNames() {
+std::vector<std::string> scheduleNames(bool forwardOnly) {
   std::vector<std::string> names;
   for (const Entry &entry : kGenerators)
-    names.push_back(entry.name);
+    if (entry.forwardOnly == forwardOnly)
+      names.push_back(entry.name);
   return names;
 }
 

@@ -9,8 +9,8 @@
 // lists written by users get the same treatment. Three rules:
 //
 //   complete    F once and B once, or F, I and W once, for every stage and
-//               micro-batch; all of a stage's actions in one role, or all of
-//               a replica's where stages have several
+//               micro-batch, or F alone in inference; all of a stage's actions
+//               in one role, or all of a replica's where stages have several
 //   in order    inside a list F before I or B, and I before W
 //   executable  running every list from its head, an action once the same pass
 //               of the neighbour stage is done, empties all lists
@@ -137,6 +137,8 @@ private:
       return missing(
           stage, m,
           fmt::format("'{}' is missing", toText({stage, ActionKind::F, m})));
+    if (problem.forwardOnly)
+      return checkNoBackward(stage, m);
     for (const ActionKind half : {ActionKind::I, ActionKind::W}) {
       const bool found = place(stage, half, m).found();
       if (whole.found() && found)
@@ -158,6 +160,17 @@ private:
     if (whole.found())
       return std::nullopt;
     return checkOrder({stage, ActionKind::I, m}, {stage, ActionKind::W, m});
+  }
+
+  Fault checkNoBackward(int32_t stage, int32_t m) {
+    for (const ActionKind kind : {ActionKind::I, ActionKind::W, ActionKind::B})
+      if (const Place &spot = place(stage, kind, m); spot.found())
+        return faultAt(spot,
+                       fmt::format("'{}' in role {} goes backward, and there "
+                                   "is nothing to train",
+                                   toText({stage, kind, m}), spot.role),
+                       place(stage, ActionKind::F, m));
+    return std::nullopt;
   }
 
   Fault checkOrder(const Action &early, const Action &late) {

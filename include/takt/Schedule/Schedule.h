@@ -51,6 +51,7 @@ struct ScheduleProblem {
   /// list of its own; empty: one each. `roleOfStage` then names the first of
   /// them, the others follow it. Micro-batch m is with replica m mod replicas.
   std::vector<int32_t> replicas = {};
+  bool forwardOnly = false; ///< inference: F and nothing else
   std::optional<std::string> check() const;
 
   int32_t stagesOfChain() const { return stages / chains; }
@@ -70,11 +71,13 @@ struct Schedule {
 
 Schedule generateGPipe(const ScheduleProblem &problem);
 Schedule generateOneFOneB(const ScheduleProblem &problem);
+Schedule generateForward(const ScheduleProblem &problem);
 
-/// Generators by the name the user writes: "gpipe", "1f1b".
+/// Generators by the name the user writes: "gpipe", "1f1b"; "forward" where
+/// the problem is of forwards only.
 std::optional<Schedule> generateSchedule(const std::string &name,
                                          const ScheduleProblem &problem);
-std::vector<std::string> scheduleNames();
+std::vector<std::string> scheduleNames(bool forwardOnly = false);
 
 /// What is wrong with a schedule and where: the action at fault and, where one
 /// has to do with it, another (roles and places in them from 0, -1: none).
@@ -88,14 +91,16 @@ struct ScheduleFault {
 std::optional<ScheduleFault> findFault(const ScheduleProblem &problem,
                                        const Schedule &schedule);
 
-/// Every micro-batch passes every stage forward once and backward once (B, or I
-/// and W), each action after those it needs, and the lists can run to the end
+/// Every micro-batch passes every stage forward once and, unless the problem is
+/// of forwards only, backward once (B, or I and W), each action after those it
+/// needs, and the lists can run to the end
 /// (no wait in a circle). Names the action that breaks the rule.
 std::optional<std::string> verify(const ScheduleProblem &problem,
                                   const Schedule &schedule);
 
 /// Most micro-batches whose forward has begun and whose backward has not ended;
-/// of several stages together.
+/// of several stages together. One without a backward is held by its forward
+/// alone.
 int32_t peakInFlight(const std::vector<Action> &actions);
 
 /// The same of each stage alone.

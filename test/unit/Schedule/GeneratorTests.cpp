@@ -136,4 +136,32 @@ TEST(Registry, NamesAndRefusals) {
   EXPECT_FALSE(generateSchedule("1f1b", {2147483647, 2147483647}).has_value());
 }
 
+TEST(Forward, FlowsInOrder) {
+  for (int32_t p = 1; p <= 5; ++p)
+    for (int32_t m = 1; m <= 9; ++m) {
+      SCOPED_TRACE(testing::Message() << p << " stages, " << m);
+      const ScheduleProblem problem{p, m, {}, /*forwardOnly=*/true};
+      const Schedule schedule = generateSchedule("forward", problem).value();
+      EXPECT_EQ(verify(problem, schedule).value_or(""), "");
+      EXPECT_EQ(makespan(schedule, 3, 0), 3 * (m + p - 1));
+      EXPECT_EQ(heldByStage(schedule, p), std::vector<int32_t>(p, 1));
+    }
+}
+
+TEST(Forward, IsNoTraining) {
+  const ScheduleProblem training{2, 3}, inference{2, 3, {}, true};
+  EXPECT_EQ(scheduleNames(true), (std::vector<std::string>{"forward"}));
+  EXPECT_FALSE(generateSchedule("forward", training).has_value());
+  EXPECT_FALSE(generateSchedule("1f1b", inference).has_value());
+  Schedule schedule = generateForward(inference);
+  EXPECT_EQ(verify(training, schedule).value_or(""),
+            "'0I0' is missing, and there is no '0B0' either");
+  schedule.roles[1].push_back({1, ActionKind::B, 2});
+  EXPECT_EQ(verify(inference, schedule).value_or(""),
+            "'1B2' in role 1 goes backward, and there is nothing to train");
+  schedule.roles[1].pop_back();
+  schedule.roles[1].pop_back();
+  EXPECT_EQ(verify(inference, schedule).value_or(""), "'1F2' is missing");
+}
+
 } // namespace
