@@ -145,8 +145,8 @@ static std::string hexOf(const std::string &text) {
 static std::string textOf(const std::string &word) {
   std::string text;
   for (size_t i = 1; i + 1 < word.size(); i += 2) {
-    unsigned value =
-        0; // of what is no number too: it differs, and that is said
+    // Stays 0 where there is no number: the texts differ then, which is said.
+    unsigned value = 0;
     std::from_chars(word.data() + i, word.data() + i + 2, value, 16);
     text += char(value);
   }
