@@ -140,7 +140,8 @@ TEST(Forward, FlowsInOrder) {
   for (int32_t p = 1; p <= 5; ++p)
     for (int32_t m = 1; m <= 9; ++m) {
       SCOPED_TRACE(testing::Message() << p << " stages, " << m);
-      const ScheduleProblem problem{p, m, {}, /*forwardOnly=*/true};
+      ScheduleProblem problem{p, m};
+      problem.forwardOnly = true;
       const Schedule schedule = generateSchedule("forward", problem).value();
       EXPECT_EQ(verify(problem, schedule).value_or(""), "");
       EXPECT_EQ(makespan(schedule, 3, 0), 3 * (m + p - 1));
