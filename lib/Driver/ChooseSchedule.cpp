@@ -108,7 +108,7 @@ std::vector<Candidate> candidatesOn(const std::vector<int64_t> &rankCounts,
     candidates.push_back({std::string(family.name), ranks, chunks, {}});
   };
   for (const ScheduleFamily &family : scheduleFamilies()) {
-    if (family.delayed || family.chains > 1)
+    if (!whyNoPlan(family).empty())
       continue;
     for (int32_t chunks = family.leastChunks;
          chunks <= std::min(family.mostChunks, kMostChunks); ++chunks) {

@@ -28,6 +28,18 @@ std::string plural(int64_t count, const char *what) {
 
 } // namespace
 
+std::string takt::whyNoPlan(const ScheduleFamily &family) {
+  if (family.delayed)
+    return "updates weights while micro-batches are under way that read older "
+           "ones, and the steps of a plan are exact: '--schedule=1f1b' is the "
+           "like order";
+  if (family.chains > 1)
+    return fmt::format("needs {} copies of every stage, which plans do not have "
+                       "yet",
+                       family.chains);
+  return {};
+}
+
 ExitCode Compiler::placeSchedule() {
   const ScheduleFamily *family = findFamily(options.schedule);
   // Those of one stage a rank that hold what 1F1B or GPipe hold leave the number
@@ -38,16 +50,8 @@ ExitCode Compiler::placeSchedule() {
   if (free)
     return fail(fmt::format("'--chunks={}': '--schedule={}' has one stage a rank",
                             options.chunks, options.schedule));
-  if (family->delayed)
-    return fail(fmt::format("'--schedule={}' updates weights while "
-                            "micro-batches are under way that read older ones, "
-                            "and the steps of a plan are exact: "
-                            "'--schedule=1f1b' is the like order",
-                            family->name));
-  if (family->chains > 1)
-    return fail(fmt::format("'--schedule={}' needs {} copies of every stage, "
-                            "which plans do not have yet",
-                            family->name, family->chains));
+  if (const std::string why = whyNoPlan(*family); !why.empty())
+    return fail(fmt::format("'--schedule={}' {}", family->name, why));
   const int64_t chunks =
       options.chunks > 0 ? options.chunks : family->leastChunks;
   const int64_t stages =

@@ -74,9 +74,9 @@ void takt::addCompileOptions(CLI::App &app, CompileOptions &options,
       ->check(oneOf({"auto", "chain", "graph"}))
       ->default_str("auto");
   app.add_option("--schedule", options.schedule,
-                 fmt::format("{}, optimal, optimal-split, auto, or a schedule file: "
-                             "my.csv",
-                             fmt::join(familyNames(), ", ")))
+                 "a family, e.g. zb-h1 ('taktc schedules' lists them), optimal, "
+                 "optimal-split, auto (the shortest step of all families), or a "
+                 "schedule file: my.csv")
       ->default_str("1f1b");
   app.add_option("--chunks", options.chunks,
                  "stages a rank, of a schedule that lays several on one")

@@ -8,11 +8,13 @@
 // taktc MODEL CLUSTER [-o PLAN] ...     compile
 // taktc import [FORMAT] FILE [-o YAML]  bring in what others wrote
 // taktc compare FILE... [--with ...]    plans side by side
+// taktc schedules                       what '--schedule' knows
 //
 //===----------------------------------------------------------------------===//
 #include "compare.h"
 #include "import.h"
 #include "options.h"
+#include "schedules.h"
 
 #include "../arguments.h"
 
@@ -78,12 +80,21 @@ int main(int argc, char **argv) {
       ->check(oneOf({"text", "json"}))
       ->default_str("text");
 
+  std::string listFormat = "text";
+  CLI::App *list = app.add_subcommand(
+      "schedules", "the families of pipeline schedules that '--schedule' knows");
+  list->add_option("--format", listFormat, "text or json")
+      ->check(oneOf({"text", "json"}))
+      ->default_str("text");
+
   if (std::optional<int> code = arguments::parse(app, argc, argv))
     return *code;
   if (comparison->parsed()) {
     compareOptions.json = compareFormat == "json";
     return compare(compareOptions);
   }
+  if (list->parsed())
+    return listSchedules(listFormat == "json");
   if (import->parsed())
     return runImport(importWords);
   if (options.model.empty() || options.cluster.empty()) {

@@ -21,6 +21,8 @@
 
 namespace takt {
 
+struct ScheduleFamily;
+
 /// Levels in the order of the line, then views of the plan.
 enum class EmitKind : uint8_t {
   Model,
@@ -76,6 +78,9 @@ struct CompileOutcome {
 CompileOutcome compileForReport(const CompileOptions &options);
 
 /// Version of Takt, "0.1.0".
+/// Why '--schedule' makes no plan of a family; empty: it does.
+std::string whyNoPlan(const ScheduleFamily &family);
+
 const char *versionString();
 
 } // namespace takt
