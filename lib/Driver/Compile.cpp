@@ -72,7 +72,9 @@ ExitCode Compiler::readInputs() {
       return ExitCode::BadInput;
     profileText = std::move(*text);
   }
-  return namesScheduleFile(options.schedule) ? readSchedule() : placeSchedule();
+  if (!namesScheduleFile(options.schedule))
+    return placeSchedule();
+  return isScheduleRule(options.schedule) ? placeRule() : readSchedule();
 }
 
 ExitCode Compiler::import() {
@@ -167,7 +169,8 @@ ExitCode Compiler::runPasses() {
     Schedule placed = computeSchedule(*scheduleFile);
     // Families with one stage a rank that hold more than 1F1B and less than GPipe
     // are placed too: the exact chain knows those two only.
-    const bool between = !namesScheduleFile(options.schedule) &&
+    const bool between = (!namesScheduleFile(options.schedule) ||
+                          isScheduleRule(options.schedule)) &&
                          assign.schedulePolicy != "1f1b";
     if (placed.roles.size() != size_t(stages) || between) {
       const std::vector<int32_t> ranks = sortRoles(placed, stages);

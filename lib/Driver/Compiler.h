@@ -18,6 +18,7 @@
 #include "takt/Overlap/Choose.h"
 #include "takt/Partition/Problem.h"
 #include "takt/Schedule/File.h"
+#include "takt/Schedule/Pipeline.h"
 #include "takt/Support/Diagnostic.h"
 
 #include "takt-rt/core/clock.h"
@@ -50,6 +51,9 @@ private:
   rt::ExitCode readInputs();
   rt::ExitCode readSchedule();
   rt::ExitCode placeSchedule();
+  rt::ExitCode placeRule();
+  rt::ExitCode sizePipeline(int32_t chunksByDefault, PipelineProblem &problem);
+  void takePipeline(const PipelineProblem &problem, const Pipeline &pipeline);
   rt::ExitCode import();
   rt::ExitCode resolveCutNames();
   rt::ExitCode runPasses();

@@ -1,4 +1,4 @@
-//===- PlaceSchedule.cpp - --schedule=FAMILY ------------------------------===//
+//===- PlaceSchedule.cpp - --schedule=FAMILY and --schedule=RULE.yaml -----===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -6,16 +6,20 @@
 //===----------------------------------------------------------------------===//
 //
 // Stage assignment must know how the stages of a schedule lie on ranks and how
-// many micro-batches each holds. For a family that is known before the stages
-// are: its order for equal stages tells. Once the stages have times the pass that
-// makes the roles asks the family again.
+// many micro-batches each holds. For a family, or a rule that a user wrote, that
+// is known before the stages are: its order for equal stages tells. Once the
+// stages have times the pass that makes the roles asks again.
 //
 //===----------------------------------------------------------------------===//
 #include "Compiler.h"
 
+#include "takt/Schedule/Language.h"
 #include "takt/Schedule/Pipeline.h"
+#include "takt/Support/TextFile.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 using namespace takt;
 using rt::ExitCode;
@@ -44,45 +48,85 @@ ExitCode Compiler::placeSchedule() {
   const ScheduleFamily *family = findFamily(options.schedule);
   // Those of one stage a rank that hold what 1F1B or GPipe hold leave the number
   // of stages to the assignment.
-  const bool free = !family || family->name == "1f1b" || family->name == "gpipe";
+  const bool free =
+      !family || family->name == "1f1b" || family->name == "gpipe";
   if (free && options.chunks <= 1)
     return ExitCode::Done;
   if (free)
-    return fail(fmt::format("'--chunks={}': '--schedule={}' has one stage a rank",
-                            options.chunks, options.schedule));
+    return fail(
+        fmt::format("'--chunks={}': '--schedule={}' has one stage a rank",
+                    options.chunks, options.schedule));
   if (const std::string why = whyNoPlan(*family); !why.empty())
     return fail(fmt::format("'--schedule={}' {}", family->name, why));
-  const int64_t chunks =
-      options.chunks > 0 ? options.chunks : family->leastChunks;
-  const int64_t stages =
-      options.stages > 0 ? options.stages : int64_t(options.cuts.size()) + 1;
-  if (options.stages == 0 && options.cuts.empty())
-    return fail(fmt::format("'--schedule={}' needs the number of stages: "
-                            "'--stages=N', {} a rank",
-                            family->name, plural(chunks, "stage")));
-  if (stages % chunks != 0)
-    return fail(fmt::format("'--schedule={}' lays {} on each rank, and {} "
-                            "cannot be divided so",
-                            family->name, plural(chunks, "stage"),
-                            plural(stages, "stage")));
   PipelineProblem problem;
-  problem.ranks = int32_t(stages / chunks);
-  problem.chunks = int32_t(chunks);
-  problem.microBatches = int32_t(model.training.microBatches);
+  if (ExitCode code = sizePipeline(family->leastChunks, problem);
+      code != ExitCode::Done)
+    return code;
   std::string why;
   const std::optional<Pipeline> pipeline =
       generatePipeline(family->name, problem, why);
   if (!pipeline)
     return fail("'--schedule': " + why);
-  scheduleFile = toFile({problem.stages(), problem.microBatches,
-                         pipeline->rankOfStage},
-                        pipeline->schedule);
-  scheduleFile->name = family->name;
-  if (std::optional<Action> late = firstOutOfTurn(pipeline->schedule))
+  takePipeline(problem, *pipeline);
+  return ExitCode::Done;
+}
+
+ExitCode Compiler::placeRule() {
+  const std::optional<std::string> text =
+      readTextFile(options.schedule, diags);
+  const std::optional<ScheduleRule> rule =
+      text ? parseScheduleRule(options.schedule, *text, diags) : std::nullopt;
+  if (!rule)
+    return ExitCode::BadInput;
+  if (rule->chains > 1) {
+    diags.error(rule->loc, "plans do not have copies of stages yet: 'chains: "
+                           "2' can be drawn and timed only");
+    return ExitCode::BadInput;
+  }
+  PipelineProblem problem;
+  if (ExitCode code = sizePipeline(std::max(1, rule->chunks), problem);
+      code != ExitCode::Done)
+    return code;
+  const std::optional<Pipeline> pipeline =
+      expandSchedule(*rule, problem, diags);
+  if (!pipeline)
+    return ExitCode::BadInput;
+  takePipeline(problem, *pipeline);
+  return ExitCode::Done;
+}
+
+/// Ranks and stages a rank from the options.
+ExitCode Compiler::sizePipeline(int32_t chunksByDefault,
+                                PipelineProblem &problem) {
+  const int64_t chunks =
+      options.chunks > 0 ? options.chunks : chunksByDefault;
+  const int64_t stages =
+      options.stages > 0 ? options.stages : int64_t(options.cuts.size()) + 1;
+  if (options.stages == 0 && options.cuts.empty())
+    return fail(fmt::format("'--schedule={}' needs the number of stages: "
+                            "'--stages=N', {} a rank",
+                            options.schedule, plural(chunks, "stage")));
+  if (stages % chunks != 0)
+    return fail(fmt::format("'--schedule={}' lays {} on each rank, and {} "
+                            "cannot be divided so",
+                            options.schedule, plural(chunks, "stage"),
+                            plural(stages, "stage")));
+  problem.ranks = int32_t(stages / chunks);
+  problem.chunks = int32_t(chunks);
+  problem.microBatches = int32_t(model.training.microBatches);
+  return ExitCode::Done;
+}
+
+void Compiler::takePipeline(const PipelineProblem &problem,
+                            const Pipeline &pipeline) {
+  scheduleFile = toFile(
+      {problem.stages(), problem.microBatches, pipeline.rankOfStage},
+      pipeline.schedule);
+  scheduleFile->name = pipeline.schedule.name;
+  if (std::optional<Action> late = firstOutOfTurn(pipeline.schedule))
     diags.warning({}, fmt::format("'{}' of schedule '{}' does not come in the "
                                   "order of micro-batches: gradients add up in "
                                   "another order, so losses differ in their "
                                   "last bits from those of other schedules",
-                                  toText(*late), family->name));
-  return ExitCode::Done;
+                                  toText(*late), pipeline.schedule.name));
 }

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 using namespace takt;
 
@@ -54,6 +55,14 @@ Schedule takt::computeSchedule(const ScheduleFile &file) {
 
 bool takt::namesScheduleFile(const std::string &schedule) {
   return schedule.find_first_of("./") != std::string::npos;
+}
+
+bool takt::isScheduleRule(const std::string &file) {
+  for (const std::string_view end : {".yaml", ".yml"})
+    if (file.size() > end.size() &&
+        file.compare(file.size() - end.size(), end.size(), end) == 0)
+      return true;
+  return false;
 }
 
 std::string takt::scheduleName(const std::string &file) {

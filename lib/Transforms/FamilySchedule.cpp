@@ -104,19 +104,20 @@ bool keepsPlannedMemory(pipe::ProgramOp program, const Schedule &schedule) {
 
 } // namespace
 
-std::optional<Schedule> takt::familySchedule(const pipe::ProgramParts &parts,
-                                             const std::string &name,
-                                             std::string &error) {
+std::optional<Schedule>
+takt::generatedSchedule(const pipe::ProgramParts &parts,
+                        const PipelineGenerator &generate,
+                        std::string &error) {
   pipe::ProgramOp program = parts.program;
   const std::vector<int32_t> rankOf = ranksOf(program.getStages());
   const PipelineProblem problem = problemOf(parts, rankOf);
-  const std::optional<Pipeline> equal = generatePipeline(name, problem, error);
+  const std::optional<Pipeline> equal = generate(problem, error);
   if (!equal)
     return std::nullopt;
   if (equal->rankOfStage != rankOf) {
     error = fmt::format("schedule '{}' does not lie on ranks as the {} stages "
                         "do",
-                        name, rankOf.size());
+                        equal->schedule.name, rankOf.size());
     return std::nullopt;
   }
   // Without costs, as in IR made by hand, stages count as equal.
@@ -124,7 +125,7 @@ std::optional<Schedule> takt::familySchedule(const pipe::ProgramParts &parts,
   PipelineProblem timed = problem;
   if (!setCosts(parts, rankOf, timed, why))
     return equal->schedule;
-  const std::optional<Pipeline> own = generatePipeline(name, timed, why);
+  const std::optional<Pipeline> own = generate(timed, why);
   return own && keepsPlannedMemory(program, own->schedule) ? own->schedule
                                                            : equal->schedule;
 }

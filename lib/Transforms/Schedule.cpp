@@ -21,6 +21,7 @@
 #include "Model/ModelBridge.h"
 #include "Pipe/PipeBridge.h"
 #include "takt/Schedule/File.h"
+#include "takt/Schedule/Language.h"
 #include "takt/Schedule/Pipeline.h"
 #include "takt/Schedule/Schedule.h"
 #include "takt/Support/TextFile.h"
@@ -50,6 +51,8 @@ struct SchedulePass : impl::SchedulePassBase<SchedulePass> {
   llvm::LogicalResult run();
   std::optional<Schedule> search(const pipe::ProgramParts &parts);
   std::optional<Schedule> readFile();
+  std::optional<Schedule> expandFile(const pipe::ProgramParts &parts);
+  void report(const Diagnostics &diags);
   llvm::LogicalResult reportUnknown(pipe::ProgramOp program);
   /// Stages of one role must share devices, those of two roles none.
   llvm::LogicalResult checkPlacement(pipe::ProgramOp program,
@@ -91,13 +94,7 @@ SchedulePass::search(const pipe::ProgramParts &parts) {
   return found->schedule;
 }
 
-/// The compute actions of the file; faults come at their place in it.
-std::optional<Schedule> SchedulePass::readFile() {
-  Diagnostics diags;
-  std::optional<ScheduleFile> read;
-  if (std::optional<std::string> text = readTextFile(file, diags))
-    read = parseScheduleCsv(file, *text, diags);
-  const bool right = read && verifyFile(*read, diags);
+void SchedulePass::report(const Diagnostics &diags) {
   auto placeOf = [&](const SourceLoc &loc) -> mlir::Location {
     if (loc.file.empty())
       return getOperation().getLoc();
@@ -112,12 +109,54 @@ std::optional<Schedule> SchedulePass::readFile() {
     for (const takt::Diagnostic &note : fault.notes)
       out.attachNote(placeOf(note.loc)) << note.message;
   }
+}
+
+/// The compute actions of the file; faults come at their place in it.
+std::optional<Schedule> SchedulePass::readFile() {
+  Diagnostics diags;
+  std::optional<ScheduleFile> read;
+  if (std::optional<std::string> text = readTextFile(file, diags))
+    read = parseScheduleCsv(file, *text, diags);
+  const bool right = read && verifyFile(*read, diags);
+  report(diags);
   if (!right)
     return std::nullopt;
   Schedule found = computeSchedule(*read);
   found.name = scheduleName(file);
   sortRoles(found, read->stages); // whatever the order of rows
   return found;
+}
+
+/// The lists of a rule for the stages as they lie.
+std::optional<Schedule>
+SchedulePass::expandFile(const pipe::ProgramParts &parts) {
+  Diagnostics diags;
+  std::optional<ScheduleRule> rule;
+  if (std::optional<std::string> text = readTextFile(file, diags))
+    rule = parseScheduleRule(file, *text, diags);
+  if (!rule) {
+    report(diags);
+    return std::nullopt;
+  }
+  // Of two problems that it is asked for only the first one's faults are shown.
+  std::string error;
+  Diagnostics faults;
+  std::optional<Schedule> found = generatedSchedule(
+      parts,
+      [&](const PipelineProblem &given, std::string &why) {
+        Diagnostics own;
+        std::optional<Pipeline> lists = expandSchedule(*rule, given, own);
+        if (!lists && why.empty())
+          faults = own;
+        return lists;
+      },
+      error);
+  if (found)
+    return found;
+  report(faults);
+  if (!error.empty())
+    getOperation().emitError() << error;
+  return std::nullopt;
 }
 
 llvm::LogicalResult SchedulePass::reportUnknown(pipe::ProgramOp program) {
@@ -190,7 +229,7 @@ llvm::LogicalResult SchedulePass::run() {
     return program.emitError() << *fault;
   std::optional<Schedule> found;
   if (!file.empty()) {
-    found = readFile();
+    found = isScheduleRule(file) ? expandFile(*parts) : readFile();
     if (!found)
       return mlir::failure();
   } else if (isSearchedSchedule(schedule)) {
@@ -200,7 +239,12 @@ llvm::LogicalResult SchedulePass::run() {
   } else if (found = generateSchedule(schedule, problem); !found) {
     if (!findFamily(schedule.getValue()))
       return reportUnknown(program);
-    found = familySchedule(*parts, schedule, error);
+    found = generatedSchedule(
+        *parts,
+        [&](const PipelineProblem &given, std::string &why) {
+          return generatePipeline(schedule.getValue(), given, why);
+        },
+        error);
     if (!found)
       return program.emitError() << error;
   }

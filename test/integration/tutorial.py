@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every command of the tutorial, in order, as a reader would paste them.
+"""Runs every command of a guide (by default the tutorial), in order, as a reader would paste them.
 
 The commands are the fenced `sh` blocks; they run in one shell in an empty folder
 that has the repository's files. A block that fails fails the test. Output that
@@ -22,9 +22,10 @@ def blocks(markdown):
 
 
 def main():
-    guide = takt.ROOT / "docs" / "guides" / "tutorial.md"
+    name, least = (sys.argv[1], 3) if sys.argv[1:] else ("tutorial", 5)
+    guide = takt.ROOT / "docs" / "guides" / f"{name}.md"
     found = blocks(guide.read_text())
-    if len(found) < 5:
+    if len(found) < least:
         sys.exit(f"{guide} has only {len(found)} command blocks")
     with takt.temporary_folder() as folder:
         # The tutorial's first command sets PATH for a build in ./build.

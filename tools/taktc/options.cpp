@@ -75,8 +75,8 @@ void takt::addCompileOptions(CLI::App &app, CompileOptions &options,
       ->default_str("auto");
   app.add_option("--schedule", options.schedule,
                  "a family, e.g. zb-h1 ('taktc schedules' lists them), optimal, "
-                 "optimal-split, auto (the shortest step of all families), or a "
-                 "schedule file: my.csv")
+                 "optimal-split, auto (the shortest step of all families), a "
+                 "rule: my.yaml, or a schedule file: my.csv")
       ->default_str("1f1b");
   app.add_option("--chunks", options.chunks,
                  "stages a rank, of a schedule that lays several on one")

@@ -90,6 +90,9 @@ parseScheduleCsv(const std::string &file, std::string text, Diagnostics &diags);
 /// neither dot nor slash.
 bool namesScheduleFile(const std::string &schedule);
 
+/// Whether such a file states rules (Language.h): its name ends in .yaml or .yml.
+bool isScheduleRule(const std::string &file);
+
 /// What a schedule of a file is called in plans and pictures: the file's name
 /// without folders, in printable ASCII ('?' for the rest), at most 200 bytes.
 std::string scheduleName(const std::string &file);
