@@ -27,7 +27,7 @@ using namespace translate;
 namespace {
 
 /// Stages that Piper's planner looks at before it takes the best so far.
-constexpr int64_t kPiperWork = int64_t(1) << 28;
+constexpr int64_t kPiperWork = int64_t(1) << 26;
 
 const rt::Link &linkOf(const PartitionCluster &cluster) {
   return cluster.devices > cluster.devicesPerNode ? cluster.network

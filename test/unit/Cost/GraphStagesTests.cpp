@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <set>
@@ -154,6 +155,45 @@ TEST(GraphStages, NoOrderBeatsTheBound) {
   EXPECT_GT(solved, 40);
   EXPECT_GT(2 * best, solved);
   EXPECT_GT(exact, 0);
+}
+
+TEST(GraphStages, PublishedPlannersCutOrders) {
+  int pipelines = 0, reordered = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    Posed posed = pose(seed);
+    posed.problem.stages = 0;
+    posed.problem.replicas.reset();
+    const std::optional<Partition> all = bestOfAll(posed);
+    ASSERT_TRUE(all.has_value());
+    for (const CostModel model :
+         {CostModel::DnnPartitioning, CostModel::Piper}) {
+      SCOPED_TRACE(testing::Message()
+                   << "seed " << seed << ", " << costModelName(model));
+      ModelFault fault;
+      const auto modelled =
+          graphStagesByModel(posed.graph, posed.training, posed.costs,
+                             posed.problem, model, int64_t(1) << 30, fault);
+      ASSERT_TRUE(modelled.has_value()) << fault.text;
+      const GraphStages &found = modelled->found;
+      ASSERT_TRUE(found.result.partition.has_value());
+      EXPECT_GT(modelled->step, 0);
+      EXPECT_TRUE(isOrder(posed.graph, found.staged.order));
+      std::vector<size_t> place(found.staged.order.size());
+      for (size_t i = 0; i < place.size(); ++i)
+        place[found.staged.order[i]] = i;
+      for (auto [before, after] : fixedOrder(posed.graph))
+        EXPECT_LT(place[before], place[after]);
+      const Partition &partition = *found.result.partition;
+      EXPECT_EQ(verify(found.problem, partition), std::nullopt);
+      EXPECT_LE(partition.bound, all->objective);
+      EXPECT_GE(partition.objective, all->objective);
+      pipelines += partition.stages.size() > 1;
+      reordered += !std::is_sorted(found.staged.order.begin(),
+                                   found.staged.order.end());
+    }
+  }
+  EXPECT_GT(pipelines, 30);
+  EXPECT_GT(reordered, 0);
 }
 
 TEST(GraphStages, MemoryThatNoStagesHaveIsProven) {
