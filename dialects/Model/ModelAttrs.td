@@ -63,7 +63,9 @@ def Model_TrainingAttr : Model_Attr<"Training", "training"> {
   let summary = "Batch, optimizer and learning rate";
   let description = [{
     All that a step of training needs beside the layers. Fields that equal the
-    defaults shown are not printed.
+    defaults shown are not printed. In the mode `inference` a step goes forward
+    alone: every parameter is `frozen`, the last layer need not be a loss, and
+    the optimizer's settings mean nothing.
 
     Example:
     `#model.training<global_batch = 32, micro_batches = 8, optimizer = adamw,
@@ -86,7 +88,9 @@ def Model_TrainingAttr : Model_Attr<"Training", "training"> {
       "::takt::model::LrSchedule::Constant", "decay of the rate">:$schedule,
     Model_Count<"0", "steps of linear warm-up">:$warmup_steps,
     Model_Count<"0", "step at which the decay ends">:$total_steps,
-    Model_Double<"0.0", "rate at the end of the decay">:$min_learning_rate);
+    Model_Double<"0.0", "rate at the end of the decay">:$min_learning_rate,
+    DefaultValuedParameter<"::takt::model::Mode",
+      "::takt::model::Mode::Training", "what a step is for">:$mode);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

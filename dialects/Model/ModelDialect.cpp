@@ -108,7 +108,8 @@ LogicalResult TrainingAttr::verify(EmitError emitError, int64_t globalBatch,
                                    Real learningRate, Real momentum, Real beta1,
                                    Real beta2, Real epsilon, Real weightDecay,
                                    LrSchedule, int64_t warmupSteps,
-                                   int64_t totalSteps, Real minLearningRate) {
+                                   int64_t totalSteps, Real minLearningRate,
+                                   Mode) {
   if (globalBatch < 1 || microBatches < 1)
     return emitError()
            << "the global batch and the number of micro-batches must "

@@ -26,6 +26,11 @@ def Model_InitKind : Model_Enum<"InitKind", "first values of a parameter", [
   I32EnumCase<"Uniform", 3, "uniform">
 ]>;
 
+def Model_Mode : Model_Enum<"Mode", "what a model is planned for", [
+  I32EnumCase<"Training", 0, "training">,
+  I32EnumCase<"Inference", 1, "inference">
+]>;
+
 def Model_Optimizer : Model_Enum<"Optimizer", "rule that updates parameters", [
   I32EnumCase<"Sgd", 0, "sgd">,
   I32EnumCase<"Momentum", 1, "momentum">,

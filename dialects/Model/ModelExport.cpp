@@ -91,6 +91,7 @@ class Unroller {
 public:
   Graph run(GraphOp op) {
     graph.name = op.getSymName().str();
+    graph.mode = rt::Mode(op.getTraining().getMode());
     for (auto [arg, attr] :
          llvm::zip(op.getBody().getArguments(), op.getInputs()))
       addInput(arg, cast<InputAttr>(attr));
@@ -216,6 +217,7 @@ rt::Training model::exportTraining(GraphOp graph) {
   result.warmupSteps = attr.getWarmupSteps();
   result.totalSteps = attr.getTotalSteps();
   result.minLearningRate = attr.getMinLearningRate().value;
+  result.mode = rt::Mode(attr.getMode());
   return result;
 }
 

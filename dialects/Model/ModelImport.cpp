@@ -70,7 +70,7 @@ TrainingAttr Importer::training() const {
       context, t.globalBatch, t.microBatches, t.seed, Optimizer(t.optimizer),
       Real(t.learningRate), Real(t.momentum), Real(t.beta1), Real(t.beta2),
       Real(t.epsilon), Real(t.weightDecay), LrSchedule(t.schedule),
-      t.warmupSteps, t.totalSteps, Real(t.minLearningRate));
+      t.warmupSteps, t.totalSteps, Real(t.minLearningRate), Mode(t.mode));
 }
 
 void Importer::collectParams() {

@@ -128,7 +128,8 @@ def Model_OutputOp : Model_Op<"output", [
   ]> {
   let summary = "The result of the model: the loss of one sample";
   let description = [{
-    Names the last layer's output: a loss, or the output of a profiled layer.
+    Names the last layer's output: a loss, or the output of a profiled layer; in
+    the mode `inference` the output of any layer.
   }];
   let arguments = (ins Model_Tensor:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";

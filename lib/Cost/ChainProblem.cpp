@@ -101,8 +101,8 @@ Bytes shareOf(const Graph &graph, const std::vector<int32_t> &values,
   constexpr Bytes kTooMuch = Bytes(1) << 58;
   Bytes bytes = 0;
   for (const int32_t id : values)
-    bytes = std::min(kTooMuch,
-                     bytes + shareBytes(graph.values[id].type.bytes(), samples));
+    bytes = std::min(
+        kTooMuch, bytes + shareBytes(graph.values[id].type.bytes(), samples));
   return bytes;
 }
 
@@ -145,13 +145,13 @@ PartitionProblem partitionProblem(const Graph &graph,
   const SegmentMemory memory(graph);
   PartitionProblem problem;
   problem.cluster = cluster;
-  problem.microBatches = training.microBatches;
+  problem.continuous = training.mode == rt::Mode::Inference;
+  problem.microBatches = problem.continuous ? 1 : training.microBatches;
   problem.replicaOptions = costs.replicaOptions;
   Walk walk(graph);
   for (const Segment &segment : segments) {
     const Surroundings around = walk.past(segment);
-    SegmentCost cost =
-        costOf(graph, segment, around, training, costs, memory);
+    SegmentCost cost = costOf(graph, segment, around, training, costs, memory);
     cost.gradientCrosses = around.crossing.empty();
     for (const int32_t id : around.crossing) {
       const Bytes one = graph.values[id].type.bytes();

@@ -37,9 +37,9 @@ std::vector<size_t> allowedOptions(const PartitionProblem &problem) {
       placed ? numRanks(problem) - 1 : std::max<int64_t>(problem.stages - 1, 0);
   std::vector<size_t> allowed;
   for (size_t o = 0; o < problem.replicaOptions.size(); ++o)
-    if (problem.replicas ? problem.replicaOptions[o] == *problem.replicas
-                         : problem.replicaOptions[o] <=
-                               problem.cluster.devices - others)
+    if (problem.replicas
+            ? problem.replicaOptions[o] == *problem.replicas
+            : problem.replicaOptions[o] <= problem.cluster.devices - others)
       allowed.push_back(o);
   if (allowed.empty()) // more stages than devices: solving says so
     allowed.push_back(0);
@@ -83,8 +83,8 @@ GraphProblem graphRelaxation(const Graph &graph, const rt::Training &training,
     // On r replicas a block takes the r-th part of its load.
     Nanos load = INT64_MAX;
     for (size_t o : allowed)
-      load = std::min(load, problem.replicaOptions[o] *
-                                timeOf(costs.layers[l], o));
+      load = std::min(load,
+                      problem.replicaOptions[o] * timeOf(costs.layers[l], o));
     node.time = {load};
     const SegmentCost &own = problem.segments[l];
     node.memory = own.weights + own.gradients + own.optimizerState;
@@ -110,8 +110,8 @@ GraphProblem graphRelaxation(const Graph &graph, const rt::Training &training,
   }
   for (auto [before, after] : fixedOrder(graph))
     relaxed.tensors.push_back({before, {after}, 0});
-  relaxed.devices = {{"device", problem.cluster.devices,
-                      problem.cluster.memory, true}};
+  relaxed.devices = {
+      {"device", problem.cluster.devices, problem.cluster.memory, true}};
   relaxed.maxBlocks = problem.stages > 0 ? problem.stages : problem.maxStages;
   relaxed.exactBlocks = problem.stages > 0;
   relaxed.replicaOptions.clear();
@@ -234,14 +234,13 @@ bool Solver::tryOrder(std::vector<int32_t> order, std::string &error) {
   if (!constraints)
     return false;
   found.constraints = std::move(*constraints);
-  found.result =
-      solvePartition(found.problem, found.constraints, workLimit);
+  found.result = solvePartition(found.problem, found.constraints, workLimit);
   ++orders;
   const bool isFirst = orders == 1;
-  if (!found.result.partition ? isFirst
-                              : !best.result.partition ||
-                                    found.result.partition->objective <
-                                        best.result.partition->objective)
+  if (!found.result.partition
+          ? isFirst
+          : !best.result.partition || found.result.partition->objective <
+                                          best.result.partition->objective)
     best = std::move(found);
   return true;
 }
@@ -299,9 +298,10 @@ void Solver::setBound() {
   const Nanos average = (sum + busy - 1) / busy;
   if (placed || !asked || !asked->partition)
     period = std::max(largest, average);
-  partition.bound = std::min(partition.objective,
-                             sum + (base.microBatches - 1) * period +
-                                 (update + busy - 1) / busy);
+  const Nanos bound = base.continuous ? period
+                                      : sum + (base.microBatches - 1) * period +
+                                            (update + busy - 1) / busy;
+  partition.bound = std::min(partition.objective, bound);
   partition.method = fmt::format("graph, bound by {}", graphRungName(rung));
 }
 
@@ -330,8 +330,7 @@ GraphStages Solver::solve(std::string &error) {
     if (asked && asked->partition) {
       std::vector<int32_t> byBlocks;
       for (const GraphBlock &block : asked->partition->blocks)
-        byBlocks.insert(byBlocks.end(), block.nodes.begin(),
-                        block.nodes.end());
+        byBlocks.insert(byBlocks.end(), block.nodes.begin(), block.nodes.end());
       add(sortedBy(w, byBlocks));
     }
   }
@@ -346,10 +345,10 @@ GraphStages Solver::solve(std::string &error) {
   } else if (!base.cuts) {
     // Other orders may do; with one stage they are all the same.
     best.result.outOfWork |= base.stages != 1 && base.maxStages != 1;
-    best.result.infeasible.reason = fmt::format(
-        "in {} order{} of the layers that {} tried: {}", orders,
-        orders == 1 ? "" : "s", orders == 1 ? "was" : "were",
-        best.result.infeasible.reason);
+    best.result.infeasible.reason =
+        fmt::format("in {} order{} of the layers that {} tried: {}", orders,
+                    orders == 1 ? "" : "s", orders == 1 ? "was" : "were",
+                    best.result.infeasible.reason);
   }
   return std::move(best);
 }

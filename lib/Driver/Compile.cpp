@@ -72,9 +72,19 @@ ExitCode Compiler::readInputs() {
       return ExitCode::BadInput;
     profileText = std::move(*text);
   }
-  if (!namesScheduleFile(options.schedule))
+  schedule = options.schedule;
+  if (schedule.empty())
+    schedule = infers() ? "forward" : "1f1b";
+  if (infers() != (schedule == "forward"))
+    return fail(infers() ? fmt::format("'--schedule={}' is for training; the "
+                                       "mode 'inference' has the schedule "
+                                       "'forward'",
+                                       schedule)
+                         : "'--schedule=forward' is for the mode 'inference': "
+                           "training goes backward, too");
+  if (!namesScheduleFile(schedule))
     return placeSchedule();
-  return isScheduleRule(options.schedule) ? placeRule() : readSchedule();
+  return isScheduleRule(schedule) ? placeRule() : readSchedule();
 }
 
 ExitCode Compiler::import() {
@@ -94,13 +104,13 @@ std::string Compiler::hashInputs() {
   hash.update(moduleText());
   if (!options.profile.empty())
     hash.update(profileText);
-  const bool family = !namesScheduleFile(options.schedule);
+  std::string order = schedule;
+  if (scheduleFile)
+    order = (namesScheduleFile(schedule) ? "file " : schedule) +
+            writeScheduleCsv(*scheduleFile);
   std::string decisions =
       fmt::format("stages={} max={} replicas={} schedule={} work={}",
-                  options.stages, options.maxStages, options.replicas,
-                  !scheduleFile ? options.schedule
-                  : family      ? options.schedule + writeScheduleCsv(*scheduleFile)
-                                : "file " + writeScheduleCsv(*scheduleFile),
+                  options.stages, options.maxStages, options.replicas, order,
                   options.workLimit);
   decisions += fmt::format(" overlap={} bucket={} lanes={}", options.overlap,
                            options.bucketSize, options.reduceLanes);
@@ -161,7 +171,7 @@ ExitCode Compiler::runPasses() {
   assign.replicas = options.replicas;
   assign.cuts.assign(cuts.begin(), cuts.end());
   assign.assignBy = cutsLayers ? "graph" : options.assign;
-  assign.schedulePolicy = options.schedule == "gpipe" ? "gpipe" : "1f1b";
+  assign.schedulePolicy = infers() || schedule == "gpipe" ? schedule : "1f1b";
   if (scheduleFile) {
     assign.stages = scheduleFile->stages;
     assign.schedulePolicy = memoryPolicy(*scheduleFile);
@@ -169,8 +179,8 @@ ExitCode Compiler::runPasses() {
     Schedule placed = computeSchedule(*scheduleFile);
     // Families with one stage a rank that hold more than 1F1B and less than GPipe
     // are placed too: the exact chain knows those two only.
-    const bool between = (!namesScheduleFile(options.schedule) ||
-                          isScheduleRule(options.schedule)) &&
+    const bool between = (!namesScheduleFile(schedule) ||
+                          isScheduleRule(schedule)) &&
                          assign.schedulePolicy != "1f1b";
     if (placed.roles.size() != size_t(stages) || between) {
       const std::vector<int32_t> ranks = sortRoles(placed, stages);
@@ -186,12 +196,12 @@ ExitCode Compiler::runPasses() {
       (code = level(EmitKind::Plan, "3-stages.mlir")) != ExitCode::Done)
     return code;
 
-  SchedulePassOptions schedule;
-  schedule.schedule = options.schedule;
-  schedule.dumpSmt2 = options.dumpSmt2;
-  if (namesScheduleFile(options.schedule))
-    schedule.file = options.schedule;
-  if ((code = runPass(createSchedulePass(schedule))) != ExitCode::Done ||
+  SchedulePassOptions order;
+  order.schedule = schedule;
+  order.dumpSmt2 = options.dumpSmt2;
+  if (namesScheduleFile(schedule))
+    order.file = schedule;
+  if ((code = runPass(createSchedulePass(order))) != ExitCode::Done ||
       (code = level(EmitKind::Pipe, "4-pipe.mlir")) != ExitCode::Done)
     return code;
 
@@ -244,12 +254,33 @@ ExitCode Compiler::lowerToPlan() {
 ExitCode Compiler::predict() {
   simulation = rt::simulate(plan);
   plan.predictedStep = simulation.makespan;
+  if (infers())
+    predictFlow();
   std::string error;
   if (auto parts = pipe::findProgram(*module, error)) {
     plan.objectiveStep = parts->program.getObjectiveNs();
     plan.boundStep = parts->program.getBoundNs();
   }
   return ExitCode::Done;
+}
+
+/// When micro-batches leave the last stage: the first of them, and how far one
+/// is behind the other on the average of the step.
+void Compiler::predictFlow() {
+  const rt::Role &last = plan.roles.back();
+  std::vector<rt::Nanos> left(plan.training.microBatches, 0);
+  for (const rt::Record &record : simulation.records) {
+    if (record.rank < last.firstRank)
+      continue;
+    const rt::Lane &lane = last.lanes[record.lane];
+    const rt::Instr &instr = lane.instrs[record.instr];
+    if (lane.kind == rt::LaneKind::Compute && instr.microBatch >= 0)
+      left[instr.microBatch] = std::max(left[instr.microBatch], record.end);
+  }
+  plan.predictedLatency = left.front();
+  plan.predictedPeriod = left.size() > 1 ? (left.back() - left.front()) /
+                                               rt::Nanos(left.size() - 1)
+                                         : left.front();
 }
 
 /// No plan leaves the compiler unproven; one that fails is the compiler's
@@ -285,7 +316,7 @@ void Compiler::explainStages() const {
                                   pipe::exportConstraints(*module), error))
     if (auto constrained = constrain(problem, *kept))
       problem = std::move(*constrained);
-  if (options.schedule == "gpipe" ||
+  if (schedule == "gpipe" ||
       (scheduleFile && std::string(memoryPolicy(*scheduleFile)) == "gpipe"))
     problem.inFlight = InFlightPolicy::GPipe;
   pipe::exportPlacement(parts->program, problem);

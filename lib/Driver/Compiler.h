@@ -61,6 +61,8 @@ private:
   rt::ExitCode lowerToPlan();
   rt::ExitCode prove();
   rt::ExitCode predict();
+  void predictFlow();
+  bool infers() const { return model.training.mode == rt::Mode::Inference; }
   void explainStages() const;
   std::optional<OverlapChoice> chooseAgain() const;
   std::string hashInputs();
@@ -93,6 +95,7 @@ private:
   /// Of --schedule=FILE, or of a family that lays several stages on a rank or
   /// holds other numbers of micro-batches than 1F1B; verified.
   std::optional<ScheduleFile> scheduleFile;
+  std::string schedule; ///< asked for, or that of the mode
   std::string profileText;
   std::string inputHash;
   rt::Plan plan;

@@ -220,7 +220,7 @@ std::string Compiler::searchReport() {
           : " with gradients reduced after the calls and nothing shared";
   return fmt::format(
       "schedule {}: {}{}, bound {}, gap {:.2f} % ({}, solver work {})\n",
-      options.schedule, formatTime(makespan), leavesOut,
+      schedule, formatTime(makespan), leavesOut,
       formatTime(found["bound_ns"].get<int64_t>()),
       100 * found["gap"].get<double>(), found["method"].get<std::string>(),
       found["work"].get<int64_t>());

@@ -82,18 +82,25 @@ std::string takt::explainPartition(const PartitionProblem &problem,
   }
   const Nanos reduce = *std::max_element(tails.begin(), tails.end());
   line("why these stages");
-  line(fmt::format(
-      "  objective {} = sum of stages and transfers {} + {} more micro-batches "
-      "x longest {} + longest all-reduce and update {}",
-      formatTime(partition.objective), formatTime(sum),
-      problem.microBatches - 1, formatTime(longest), formatTime(reduce)));
+  if (problem.continuous)
+    line(fmt::format("  objective {} = longest stage or transfer, the period; "
+                     "a micro-batch passes in {}",
+                     formatTime(partition.objective), formatTime(sum)));
+  else
+    line(fmt::format("  objective {} = sum of stages and transfers {} + {} "
+                     "more micro-batches "
+                     "x longest {} + longest all-reduce and update {}",
+                     formatTime(partition.objective), formatTime(sum),
+                     problem.microBatches - 1, formatTime(longest),
+                     formatTime(reduce)));
   line(fmt::format("  bound {}, gap {:.2f} % ({})", formatTime(partition.bound),
                    100 * partition.gap(), partition.method));
   for (size_t s = 0; s < partition.stages.size(); ++s) {
     const StageChoice &stage = partition.stages[s];
     int64_t replicas = problem.replicaOptions[stage.option];
     line(fmt::format(
-        "  stage {}: {} .. {} on {} device{}, {} a micro-batch{}, {}{} a device, "
+        "  stage {}: {} .. {} on {} device{}, {} a micro-batch{}, {}{} a "
+        "device, "
         "{} in flight",
         s, endOf(problem.segments[stage.begin], true),
         endOf(problem.segments[stage.end - 1], false), replicas,

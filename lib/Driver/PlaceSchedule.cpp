@@ -45,7 +45,7 @@ std::string takt::whyNoPlan(const ScheduleFamily &family) {
 }
 
 ExitCode Compiler::placeSchedule() {
-  const ScheduleFamily *family = findFamily(options.schedule);
+  const ScheduleFamily *family = findFamily(schedule);
   // Those of one stage a rank that hold what 1F1B or GPipe hold leave the number
   // of stages to the assignment.
   const bool free =
@@ -55,7 +55,7 @@ ExitCode Compiler::placeSchedule() {
   if (free)
     return fail(
         fmt::format("'--chunks={}': '--schedule={}' has one stage a rank",
-                    options.chunks, options.schedule));
+                    options.chunks, schedule));
   if (const std::string why = whyNoPlan(*family); !why.empty())
     return fail(fmt::format("'--schedule={}' {}", family->name, why));
   PipelineProblem problem;
@@ -73,9 +73,9 @@ ExitCode Compiler::placeSchedule() {
 
 ExitCode Compiler::placeRule() {
   const std::optional<std::string> text =
-      readTextFile(options.schedule, diags);
+      readTextFile(schedule, diags);
   const std::optional<ScheduleRule> rule =
-      text ? parseScheduleRule(options.schedule, *text, diags) : std::nullopt;
+      text ? parseScheduleRule(schedule, *text, diags) : std::nullopt;
   if (!rule)
     return ExitCode::BadInput;
   if (rule->chains > 1) {
@@ -105,11 +105,11 @@ ExitCode Compiler::sizePipeline(int32_t chunksByDefault,
   if (options.stages == 0 && options.cuts.empty())
     return fail(fmt::format("'--schedule={}' needs the number of stages: "
                             "'--stages=N', {} a rank",
-                            options.schedule, plural(chunks, "stage")));
+                            schedule, plural(chunks, "stage")));
   if (stages % chunks != 0)
     return fail(fmt::format("'--schedule={}' lays {} on each rank, and {} "
                             "cannot be divided so",
-                            options.schedule, plural(chunks, "stage"),
+                            schedule, plural(chunks, "stage"),
                             plural(stages, "stage")));
   problem.ranks = int32_t(stages / chunks);
   problem.chunks = int32_t(chunks);

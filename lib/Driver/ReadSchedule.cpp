@@ -33,7 +33,7 @@ const char *takt::memoryPolicy(const ScheduleFile &file) {
 }
 
 ExitCode Compiler::readSchedule() {
-  const std::string &path = options.schedule;
+  const std::string &path = schedule;
   std::optional<std::string> text = readTextFile(path, diags);
   if (!text)
     return ExitCode::BadInput;

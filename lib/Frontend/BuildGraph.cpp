@@ -25,6 +25,7 @@ public:
   Graph build() {
     graph.name = spec.name;
     graph.inputs = spec.inputs;
+    graph.mode = spec.training.mode;
     for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
       const rt::InputInfo &input = spec.inputs[i];
       Value value;

@@ -17,7 +17,9 @@ using namespace takt;
 
 const std::vector<KeyTable> &takt::modelKeys() {
   static const std::vector<KeyTable> tables = {
-      {"file", {"schema_version", "model", "training", "data", "placement"}},
+      {"file",
+       {"schema_version", "mode", "model", "training", "inference", "data",
+        "placement"}},
       {"model", {"name", "inputs", "layers"}},
       {"input", {"shape", "dtype", "classes"}},
       {"layer",
@@ -49,6 +51,7 @@ const std::vector<KeyTable> &takt::modelKeys() {
       {"training",
        {"global_batch", "micro_batches", "seed", "optimizer",
         "learning_rate_schedule"}},
+      {"inference", {"global_batch", "micro_batches", "seed"}},
       {"optimizer",
        {"kind", "learning_rate", "momentum", "betas", "epsilon",
         "weight_decay"}},
@@ -66,6 +69,7 @@ const std::vector<KeyTable> &takt::modelKeys() {
 
 const std::vector<KeyTable> &takt::modelWords() {
   static const std::vector<KeyTable> tables = {
+      {"mode", {"training", "inference"}},
       {"dtype", {"float32", "int32"}},
       {"optimizer_kind", {"sgd", "momentum", "adamw"}},
       {"schedule_kind", {"constant", "linear", "cosine"}},

@@ -28,7 +28,8 @@ void LayerReader::checkWhole() {
 void LayerReader::checkLast() {
   const ItemSpec &item = spec.items.back();
   const LayerSpec &last = item.repeat ? item.repeat->body.back() : item.layer;
-  if (lossName.empty() && last.kind != LayerKind::Profiled)
+  if (lossName.empty() && last.kind != LayerKind::Profiled &&
+      spec.training.mode == rt::Mode::Training)
     reader.error(
         item.repeat ? item.repeat->loc : last.loc,
         fmt::format("the last layer must be a loss (cross_entropy or "
@@ -109,7 +110,7 @@ void LayerReader::checkSizes() {
     reader.error(spec.loc, fmt::format("the profiled layers take {:.3g} s a "
                                        "step; the limit is 1e9 s",
                                        time / 1e9));
-  if (!anyTrainable)
+  if (!anyTrainable && spec.training.mode == rt::Mode::Training)
     reader.error(spec.loc, anyParam ? "every layer is frozen: there is nothing "
                                       "to train"
                                     : "no layer has parameters: there is "

@@ -287,7 +287,9 @@ void LayerReader::readProfiled(Section &section, LayerSpec &layer,
       section.time("input_grad", cost.inputGrad);
     if (section.require("weight_grad"))
       section.time("weight_grad", cost.weightGrad);
-  } else if (section.require("backward")) {
+  } else if (spec.training.mode == rt::Mode::Inference
+                 ? section.find("backward")
+                 : section.require("backward")) {
     Nanos backward = 0;
     section.time("backward", backward);
     // Input and weight gradient of a product cost the same arithmetic.

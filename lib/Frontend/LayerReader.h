@@ -149,8 +149,13 @@ private:
 void readPlacement(Reader &reader, const YamlNode &node, SourceLoc place,
                    ModelSpec &spec);
 
-/// `training:` of a model file.
+/// `training:` of a model file, or `inference:`.
 void readTraining(Reader &reader, const YamlNode &node, SourceLoc place,
                   ModelSpec &spec);
+void readInference(Reader &reader, const YamlNode &node, SourceLoc place,
+                   ModelSpec &spec);
+
+/// Nothing is trained, whatever single layers say.
+void freezeAll(ModelSpec &spec);
 
 } // namespace takt

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sections in the order they depend on each other: training, data, inputs,
-// layers, then the checks of the whole.
+// Sections in the order they depend on each other: mode, training or inference,
+// data, inputs, layers, then the checks of the whole.
 //
 //===----------------------------------------------------------------------===//
 #include "takt/Frontend/Read.h"
@@ -98,7 +98,35 @@ void readData(Reader &reader, const YamlNode &node, SourceLoc place,
     spec.data = static_cast<DataKind>(kind);
 }
 
-/// Text gives `tokens` and `targets`, nothing else.
+/// The mode, and the section that goes with it.
+void readMode(Reader &reader, Section &top, ModelSpec &spec) {
+  std::size_t mode = 0;
+  top.word("mode", mode, keyTable(modelWords(), "mode"));
+  spec.training.mode = static_cast<rt::Mode>(mode);
+  const bool infers = spec.training.mode == rt::Mode::Inference;
+  if (infers && top.find("training")) {
+    reader.error(top.keyLoc("training"),
+                 "'training' belongs to the mode 'training'; the mode "
+                 "'inference' has a section 'inference' with 'global_batch', "
+                 "'micro_batches' and 'seed'");
+  } else if (infers) {
+    if (const YamlNode *section = top.require("inference"))
+      readInference(reader, *section, top.keyLoc("inference"), spec);
+  } else if (top.find("inference") && !top.find("training")) {
+    reader.error(top.keyLoc("inference"),
+                 "'inference' belongs to the mode 'inference', and the mode is "
+                 "'training': 'mode: inference' changes it");
+  } else {
+    if (top.find("inference"))
+      reader.error(top.keyLoc("inference"),
+                   "a file has 'training' or 'inference', not both");
+    if (const YamlNode *section = top.require("training"))
+      readTraining(reader, *section, top.keyLoc("training"), spec);
+  }
+}
+
+/// Text gives `tokens` and `targets`, nothing else; without a loss inference
+/// has no use for the targets.
 void checkTextInputs(Reader &reader, const ModelSpec &spec, SourceLoc place) {
   const rt::InputInfo *tokens = nullptr, *targets = nullptr;
   for (const rt::InputInfo &input : spec.inputs) {
@@ -107,12 +135,18 @@ void checkTextInputs(Reader &reader, const ModelSpec &spec, SourceLoc place) {
     if (input.name == "targets")
       targets = &input;
   }
+  const bool infers = spec.training.mode == rt::Mode::Inference;
+  if (infers && !targets && tokens && spec.inputs.size() == 1 &&
+      tokens->dtype == DType::Int32 && tokens->shape.size() == 1)
+    return;
   for (const rt::InputInfo *input : {tokens, targets})
     if (!input || spec.inputs.size() != 2 || input->dtype != DType::Int32 ||
         input->shape.size() != 1 || input->shape != tokens->shape) {
-      reader.error(place, "data of kind 'text' needs exactly the inputs "
-                          "'tokens' and 'targets', both int32 of one shape "
-                          "[positions]");
+      reader.error(place,
+                   fmt::format("data of kind 'text' needs exactly the inputs "
+                               "'tokens' and 'targets', both int32 of one "
+                               "shape [positions]{}",
+                               infers ? ", or 'tokens' alone" : ""));
       return;
     }
 }
@@ -133,8 +167,7 @@ std::optional<ModelSpec> takt::readModelText(const std::string &file,
     return std::nullopt;
   Section &top = *opened.top;
   const YamlNode *model = top.require("model");
-  if (const YamlNode *training = top.require("training"))
-    readTraining(reader, *training, top.keyLoc("training"), spec);
+  readMode(reader, top, spec);
   if (const YamlNode *data = top.find("data"))
     readData(reader, *data, top.keyLoc("data"), spec);
   if (!model)
@@ -158,6 +191,8 @@ std::optional<ModelSpec> takt::readModelText(const std::string &file,
   if (diags.errorCount() != before)
     return std::nullopt;
   layers.checkWhole();
+  if (spec.training.mode == rt::Mode::Inference)
+    freezeAll(spec);
   if (diags.errorCount() != before)
     return std::nullopt;
   if (const YamlNode *placement = top.find("placement"))

@@ -1,4 +1,4 @@
-//===- ReadTraining.cpp - `training:` of a model file ---------------------===//
+//===- ReadTraining.cpp - `training:` or `inference:` of a model file -----===//
 //
 // Part of the Takt project, under the Apache License v2.0.
 // SPDX-License-Identifier: Apache-2.0
@@ -110,15 +110,9 @@ void readSchedule(Reader &reader, const YamlNode &node, SourceLoc place,
                              training.minLearningRate, training.learningRate));
 }
 
-} // namespace
-
-void takt::readTraining(Reader &reader, const YamlNode &node, SourceLoc place,
-                        ModelSpec &spec) {
+/// Samples of a step and what draws them: of both modes.
+void readBatch(Reader &reader, Section &section, ModelSpec &spec) {
   rt::Training &training = spec.training;
-  Section section(reader, node, keyTable(modelKeys(), "training"), "'training'",
-                  place, &spec.places, "training");
-  if (!section.isMap())
-    return;
   bool fine = section.require("global_batch") &&
               section.integer("global_batch", training.globalBatch, 1,
                               std::numeric_limits<int32_t>::max());
@@ -133,9 +127,57 @@ void takt::readTraining(Reader &reader, const YamlNode &node, SourceLoc place,
   training.microBatches = static_cast<int32_t>(microBatches);
   section.integer("seed", seed, 0, std::numeric_limits<int64_t>::max());
   training.seed = static_cast<uint64_t>(seed);
+}
+
+} // namespace
+
+void takt::readTraining(Reader &reader, const YamlNode &node, SourceLoc place,
+                        ModelSpec &spec) {
+  Section section(reader, node, keyTable(modelKeys(), "training"), "'training'",
+                  place, &spec.places, "training");
+  if (!section.isMap())
+    return;
+  readBatch(reader, section, spec);
   if (const YamlNode *optimizer = section.find("optimizer"))
     readOptimizer(reader, *optimizer, section.keyLoc("optimizer"), spec);
   if (const YamlNode *schedule = section.find("learning_rate_schedule"))
     readSchedule(reader, *schedule, section.keyLoc("learning_rate_schedule"),
                  spec);
+}
+
+void takt::readInference(Reader &reader, const YamlNode &node, SourceLoc place,
+                         ModelSpec &spec) {
+  // A training file becomes one of inference by two words and fewer lines: say
+  // which lines.
+  bool trains = false;
+  if (node.kind == YamlNode::Kind::Map)
+    for (const YamlNode::Entry &entry : node.entries)
+      if (entry.key == "optimizer" || entry.key == "learning_rate_schedule") {
+        reader.error(reader.loc(entry),
+                     fmt::format("'{}' is a setting of training, and the mode "
+                                 "is 'inference'",
+                                 entry.key));
+        trains = true;
+      }
+  if (trains)
+    return;
+  Section section(reader, node, keyTable(modelKeys(), "inference"),
+                  "'inference'", place, &spec.places, "inference");
+  if (section.isMap())
+    readBatch(reader, section, spec);
+}
+
+void takt::freezeAll(ModelSpec &spec) {
+  auto freeze = [](LayerSpec &layer) {
+    for (ParamSpec &param : layer.params)
+      param.trainable = false;
+    layer.profiled.trainable = false;
+  };
+  for (ItemSpec &item : spec.items) {
+    if (!item.repeat)
+      freeze(item.layer);
+    else
+      for (LayerSpec &layer : item.repeat->body)
+        freeze(layer);
+  }
 }

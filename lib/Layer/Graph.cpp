@@ -87,10 +87,30 @@ std::optional<std::string> Graph::check() const {
     if (!used[layers[i].output])
       return fmt::format("nothing reads the output of layer '{}'",
                          layers[i].name);
+  if (mode == rt::Mode::Inference) {
+    for (const rt::Param &param : params)
+      if (param.trainable)
+        return fmt::format("parameter '{}' is trained, and the mode is "
+                           "'inference'",
+                           param.name);
+    for (const Layer &layer : layers)
+      if (layer.kind == LayerKind::Profiled && layer.profiled.trainable)
+        return fmt::format("layer '{}' is trained, and the mode is 'inference'",
+                           layer.name);
+    return std::nullopt;
+  }
   bool profiled = layers.back().kind == LayerKind::Profiled;
   if (!isLoss(layers.back().kind) && !profiled)
     return "the last layer must be a loss: cross_entropy or mean_squared_error";
   return std::nullopt;
+}
+
+int32_t Graph::result() const {
+  const Layer &last = layers.back();
+  if (!isLoss(last.kind))
+    return last.output;
+  const int32_t compared = last.inputs.front();
+  return values[compared].producer < 0 ? -1 : compared;
 }
 
 std::vector<bool> takt::valuesNeedingGrad(const Graph &graph) {

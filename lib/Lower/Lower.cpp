@@ -202,6 +202,12 @@ static rt::Plan build(const LoweringProblem &problem, const Turns *turns) {
   plan.resources = problem.resources;
   plan.inputs = problem.graph.inputs;
   plan.params = problem.graph.params;
+  if (const int32_t result = problem.graph.result();
+      problem.graph.mode == rt::Mode::Inference && result >= 0) {
+    const Value &value = problem.graph.values[result];
+    if (value.type.bytes() > 0)
+      plan.output = {value.name, value.type.shape};
+  }
   for (const Layer &layer : problem.graph.layers)
     plan.layers.push_back({layer.name, layerKindName(layer.kind)});
   ChannelTable channels = makeChannels(problem, plan);

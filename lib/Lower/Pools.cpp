@@ -118,6 +118,9 @@ void RoleBuilder::makePools() {
     for (auto &[name, tensor] : part.stage.loads)
       role.loads.push_back({name, locateTensor(part, tensor)});
   }
+  for (const StagePart &part : parts)
+    if (part.stage.result >= 0)
+      role.result = locateTensor(part, part.stage.result);
   layOut();
   measureLiveness();
 }

@@ -51,6 +51,9 @@ public:
       }
     backward();
     freeOutputs();
+    if (graph.mode == rt::Mode::Inference && graph.result() >= 0 &&
+        size_t(index) + 1 == problem.stages.size())
+      stage.result = tensorOf.at(graph.result());
     for (Crossing &end : stage.inputs)
       if (needsGrad[end.value])
         finishInputGradient(end);

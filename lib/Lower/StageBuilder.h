@@ -79,6 +79,7 @@ struct Stage {
   std::vector<std::pair<std::string, int32_t>> loads; ///< input name, tensor
   std::vector<Crossing> inputs, outputs; ///< in the order of their producers
   int32_t loss = -1;
+  int32_t result = -1; ///< tensor that the last stage of inference gives
   int64_t samples = 1; ///< of this rank's share of a micro-batch
 };
 

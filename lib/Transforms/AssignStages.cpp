@@ -64,10 +64,10 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
   llvm::LogicalResult reportNone(model::GraphOp graph, pipe::ClusterOp cluster,
                                  const std::vector<Segment> &segments,
                                  const PartitionResult &result);
-  llvm::LogicalResult reportClash(const std::vector<SideConstraint> &constraints,
-                                  const ClashReport &clash);
-  llvm::LogicalResult assignGraph(model::GraphOp graph,
-                                  pipe::ClusterOp cluster,
+  llvm::LogicalResult
+  reportClash(const std::vector<SideConstraint> &constraints,
+              const ClashReport &clash);
+  llvm::LogicalResult assignGraph(model::GraphOp graph, pipe::ClusterOp cluster,
                                   const Graph &layers, const CostTable &costs,
                                   const PartitionCluster &devices,
                                   std::optional<ByPublishedModel> &published);
@@ -75,8 +75,7 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
   pipe::ProgramOp write(model::GraphOp graph, pipe::ClusterOp cluster,
                         const Graph &layers,
                         const std::vector<Segment> &segments,
-                        const CostTable &costs,
-                        const PartitionProblem &problem,
+                        const CostTable &costs, const PartitionProblem &problem,
                         const Partition &partition);
 
   std::optional<Nanos> modelledStep; ///< by a published formula
@@ -86,7 +85,15 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
 
 llvm::LogicalResult AssignStages::readOptions(model::GraphOp graph,
                                               PartitionProblem &problem) {
-  if (schedulePolicy == "1f1b")
+  if (problem.continuous) {
+    if (schedulePolicy != "forward")
+      return graph.emitError()
+             << "the mode 'inference' has the schedule 'forward', not '"
+             << schedulePolicy << "'";
+    if (!ranks.empty())
+      return graph.emitError()
+             << "in the mode 'inference' every stage has a rank of its own";
+  } else if (schedulePolicy == "1f1b")
     problem.inFlight = InFlightPolicy::OneFOneB;
   else if (schedulePolicy == "gpipe")
     problem.inFlight = InFlightPolicy::GPipe;
@@ -109,8 +116,8 @@ llvm::LogicalResult AssignStages::readOptions(model::GraphOp graph,
   return success();
 }
 
-/// At the layer that does not fit, if one does not, and with the memory it would
-/// take at that of the devices.
+/// At the layer that does not fit, if one does not, and with the memory it
+/// would take at that of the devices.
 llvm::LogicalResult
 AssignStages::reportNone(model::GraphOp graph, pipe::ClusterOp cluster,
                          const std::vector<Segment> &segments,
@@ -221,6 +228,9 @@ llvm::LogicalResult AssignStages::assign() {
   std::optional<ByPublishedModel> published;
   if (*costsBy != CostModel::Takt)
     published.emplace(*graph, *costsBy, workLimit);
+  if (published && layers.mode == rt::Mode::Inference)
+    return graph->emitError() << "the cost model '" << costModel
+                              << "' plans training and not inference";
   const bool chainsOnly = published && !plansGraphs(*costsBy);
   if (chainsOnly && assignBy == "graph")
     return graph->emitError() << "the cost model '" << costModel
@@ -276,8 +286,8 @@ AssignStages::assignGraph(model::GraphOp graph, pipe::ClusterOp cluster,
                           const PartitionCluster &devices,
                           std::optional<ByPublishedModel> &published) {
   const rt::Training training = model::exportTraining(graph);
-  PartitionProblem problem = partitionProblem(layers, layerSegments(layers),
-                                              training, costs, devices);
+  PartitionProblem problem =
+      partitionProblem(layers, layerSegments(layers), training, costs, devices);
   if (failed(readOptions(graph, problem)))
     return failure();
   GraphStages found;
@@ -328,25 +338,24 @@ llvm::LogicalResult AssignStages::reportPins(const GraphStages &found) {
     return toYaml(pin);
   };
   const int32_t early = found.contradiction[0], late = found.contradiction[1];
-  const std::string message = "no stages fit: '" + yaml(early) +
-                              "' contradicts '" + yaml(late) + "'";
+  const std::string message =
+      "no stages fit: '" + yaml(early) + "' contradicts '" + yaml(late) + "'";
   getOperation()->setAttr(pipe::kInfeasibleAttr,
                           mlir::StringAttr::get(&getContext(), message));
-  mlir::InFlightDiagnostic diag =
-      mlir::emitError(pins[early].getLoc()) << message;
+  mlir::InFlightDiagnostic diag = mlir::emitError(pins[early].getLoc())
+                                  << message;
   diag.attachNote(pins[late].getLoc())
-      << "what is pinned here is read, perhaps through other layers, by what is "
+      << "what is pinned here is read, perhaps through other layers, by what "
+         "is "
          "to lie in an earlier stage";
   return diag;
 }
 
-pipe::ProgramOp AssignStages::write(model::GraphOp graph,
-                                    pipe::ClusterOp cluster,
-                                    const Graph &layers,
-                                    const std::vector<Segment> &segments,
-                                    const CostTable &costs,
-                                    const PartitionProblem &problem,
-                                    const Partition &partition) {
+pipe::ProgramOp
+AssignStages::write(model::GraphOp graph, pipe::ClusterOp cluster,
+                    const Graph &layers, const std::vector<Segment> &segments,
+                    const CostTable &costs, const PartitionProblem &problem,
+                    const Partition &partition) {
   // Symbols share the module's scope: take a name that is free.
   mlir::SymbolTable symbols(getOperation());
   mlir::OpBuilder builder(&getContext());

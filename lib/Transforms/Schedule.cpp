@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Gives every stage a role, of its own or with others, and each role its list of
-// compute actions. It runs after stage assignment and before communication,
+// Gives every stage a role, of its own or with others, and each role its list
+// of compute actions. It runs after stage assignment and before communication,
 // which follows the order of the actions. Generators and verifier are in
 // takt/Schedule.
 //
@@ -27,7 +27,6 @@
 #include "takt/Support/TextFile.h"
 
 #include "llvm/Support/Path.h"
-
 
 namespace takt {
 #define GEN_PASS_DEF_SCHEDULEPASS
@@ -66,8 +65,7 @@ struct SchedulePass : impl::SchedulePassBase<SchedulePass> {
 } // namespace
 
 /// The shortest schedule; what was proven of it stays on the program.
-std::optional<Schedule>
-SchedulePass::search(const pipe::ProgramParts &parts) {
+std::optional<Schedule> SchedulePass::search(const pipe::ProgramParts &parts) {
   solver::Settings settings;
   settings.workLimit = searchWork;
   settings.dumpFolder = dumpSmt2;
@@ -224,9 +222,15 @@ llvm::LogicalResult SchedulePass::run() {
 
   ScheduleProblem problem;
   problem.stages = program.getStages().size();
-  problem.microBatches = model::exportTraining(parts->graph).microBatches;
+  const rt::Training training = model::exportTraining(parts->graph);
+  problem.microBatches = training.microBatches;
+  problem.forwardOnly = training.mode == rt::Mode::Inference;
   if (std::optional<std::string> fault = problem.check())
     return program.emitError() << *fault;
+  if (problem.forwardOnly && (!file.empty() || schedule != "forward"))
+    return program.emitError()
+           << "the mode 'inference' has the schedule 'forward', not '"
+           << (file.empty() ? schedule : file) << "'";
   std::optional<Schedule> found;
   if (!file.empty()) {
     found = isScheduleRule(file) ? expandFile(*parts) : readFile();

@@ -48,7 +48,7 @@ std::vector<std::string> emitNames() {
 } // namespace
 
 void takt::addCompileOptions(CLI::App &app, CompileOptions &options,
-                       OptionTexts &text) {
+                             OptionTexts &text) {
   app.add_option("model", options.model, "model YAML, - for standard input");
   app.add_option("cluster", options.cluster,
                  "cluster YAML or preset: host-2core, a100-8, h100-8x4, ...");
@@ -76,7 +76,11 @@ void takt::addCompileOptions(CLI::App &app, CompileOptions &options,
   app.add_option("--schedule", options.schedule,
                  "a family, e.g. zb-h1 ('taktc schedules' lists them), optimal, "
                  "optimal-split, auto (the shortest step of all families), a "
-                 "rule: my.yaml, or a schedule file: my.csv")
+                 "rule: my.yaml, or a schedule file: my.csv; forward in the mode "
+                 "inference")
+      ->check([](const std::string &name) {
+        return std::string(name.empty() ? "a schedule has a name" : "");
+      })
       ->default_str("1f1b");
   app.add_option("--chunks", options.chunks,
                  "stages a rank, of a schedule that lays several on one")
@@ -122,7 +126,9 @@ namespace {
 /// A name that no generator or search has, and that is no file's either.
 std::string scheduleFault(const std::string &name) {
   std::vector<std::string> known = familyNames();
-  known.insert(known.end(), {"optimal", "optimal-split", "auto"});
+  known.insert(known.end(), {"optimal", "optimal-split", "auto", "forward"});
+  if (name.empty())
+    return {}; // not asked for
   bool file = name.find_first_of("./") != std::string::npos;
   if (file || std::find(known.begin(), known.end(), name) != known.end())
     return {};

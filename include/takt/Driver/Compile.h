@@ -50,12 +50,13 @@ struct CompileOptions {
   bool quiet = false; ///< no report
   bool force = false; ///< binary to a terminal all the same
 
-  int64_t stages = 0;                   ///< 0: free
-  int64_t maxStages = 0;                ///< 0: no limit
-  int64_t replicas = 0;                 ///< 0: free
-  std::vector<std::string> cuts;        ///< layers that begin a stage
-  std::string assign = "auto";          ///< cut as: auto, chain or graph
-  std::string schedule = "1f1b";        ///< a name, or a schedule file
+  int64_t stages = 0;            ///< 0: free
+  int64_t maxStages = 0;         ///< 0: no limit
+  int64_t replicas = 0;          ///< 0: free
+  std::vector<std::string> cuts; ///< layers that begin a stage
+  std::string assign = "auto";   ///< cut as: auto, chain or graph
+  /// A name, a rule or a schedule file; empty: 1f1b, in inference forward.
+  std::string schedule;
   int64_t chunks = 0; ///< stages a rank; 0: the fewest that the schedule has
   std::string costModel = "takt";       ///< whose formula chooses the stages
   int64_t workLimit = int64_t(4) << 30; ///< of the exact search
@@ -69,9 +70,9 @@ int compile(const CompileOptions &options);
 
 /// What a compilation comes to when nothing is written.
 struct CompileOutcome {
-  int code = 0;                        ///< exit code (error.h)
-  std::string messages;                ///< what would go to standard error
-  nlohmann::ordered_json report;       ///< of --format=json; null without a plan
+  int code = 0;                  ///< exit code (error.h)
+  std::string messages;          ///< what would go to standard error
+  nlohmann::ordered_json report; ///< of --format=json; null without a plan
 };
 
 /// Plans and writes nothing, whatever the options say of output and report.

@@ -102,12 +102,17 @@ struct Graph {
   std::string name;
   std::vector<rt::InputInfo> inputs;
   std::vector<Value> values;
-  std::vector<rt::Param> params; ///< a tied parameter stands once
-  std::vector<Layer> layers;     ///< in execution order
+  std::vector<rt::Param> params;      ///< a tied parameter stands once
+  std::vector<Layer> layers;          ///< in execution order
+  rt::Mode mode = rt::Mode::Training; ///< inference may end in any layer
 
   int64_t parameterCount() const;
+  /// What inference gives: the output of the last layer, or of the one whose
+  /// output the loss reads; -1 for a loss that reads a model input.
+  int32_t result() const;
   /// First fault found (dangling value, wrong arity or shape, unused output,
-  /// more than one loss), or nothing.
+  /// more than one loss, something
+  /// trained in inference), or nothing.
   std::optional<std::string> check() const;
 };
 

@@ -75,6 +75,9 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     expects. Such planners know no constraints, cuts or numbers of stages; those of
     dnn-partitioning and Piper cut graphs, the others chains.
 
+    In the mode `inference` the objective is the period of a continuous flow, the
+    longest stage or transfer.
+
     Every `pipe.constraint` of the module is kept. Where that cannot be, the
     constraint solver's proof is reduced to a minimal set of them that clash.
 
@@ -100,7 +103,8 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
            "Replicas of every stage; 0: free">,
     Option<"schedulePolicy", "schedule-policy", "std::string",
            /*default=*/"\"1f1b\"",
-           "Micro-batches in flight that memory must hold: 1f1b or gpipe">,
+           "Micro-batches in flight that memory must hold: 1f1b or gpipe; in "
+           "the mode inference forward">,
     ListOption<"ranks", "ranks", "int64_t",
                "Rank of every stage, counted by their first stages, where ranks "
                "hold several (comma-separated)">,
@@ -139,8 +143,8 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
     (`0F0 0F1 0B0 ...`). A list with several stages needs stages that share
     devices.
 
-    Afterwards every micro-batch passes every stage forward once and backward
-    once, and the lists can run to the end. Stages and costs stay as they are.
+    Afterwards every micro-batch passes every stage forward once and, but for
+    the mode `inference`, backward once, and the lists can run to the end. Stages and costs stay as they are.
 
     Reports: no stages; a schedule that is there already; an unknown name, with
     the known ones; a list that the verifier refuses, with the action that
@@ -150,7 +154,7 @@ def SchedulePass : Pass<"takt-schedule", "::mlir::ModuleOp"> {
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"\"1f1b\"",
            "Name of the schedule: of a family (gpipe, 1f1b, ...), optimal or "
-           "optimal-split">,
+           "optimal-split; in the mode inference forward">,
     Option<"searchWork", "search-work", "int64_t", /*default=*/"20000000",
            "Work of the constraint solver before the best schedule so far is "
            "taken">,

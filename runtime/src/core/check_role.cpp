@@ -43,6 +43,8 @@ public:
     checkParams();
     if (role.hasLoss)
       checkLossPool();
+    if (role.result.bytes != 0)
+      checkResult();
   }
 
 private:
@@ -70,6 +72,7 @@ private:
   void checkParams();
   void checkUse(const RoleParam &use);
   void checkLossPool();
+  void checkResult();
   void blameLosses(const Pool &loss);
 
   const Plan &plan;
@@ -275,6 +278,29 @@ void RoleChecker::checkLoads() {
       faults.add(at, "buffer has {} bytes, this rank's samples have {}",
                  load.buffer.bytes, bytes);
   }
+}
+
+/// The result is there when a forward call ends: some kernel of it names the
+/// buffer, or a message or a load has brought it.
+void RoleChecker::checkResult() {
+  const std::string at = where + "result: ";
+  checkBuffer(role.result, at);
+  Bytes bytes = 0;
+  if (__builtin_mul_overflow(shapeBytes(plan.output.shape),
+                             plan.training.microBatchSize() / role.replicas,
+                             &bytes) ||
+      role.result.bytes != bytes)
+    return faults.add(at, "buffer has {} bytes, this rank's samples have {}",
+                      role.result.bytes, bytes);
+  for (const Procedure &procedure : role.procedures)
+    for (const Kernel &kernel : procedure.kernels)
+      for (const BufferRef &operand : kernel.operands)
+        if (procedure.phase == Phase::Forward &&
+            operand.pool == role.result.pool &&
+            operand.offset == role.result.offset &&
+            operand.bytes == role.result.bytes)
+          return;
+  faults.add(at, "no forward kernel names its buffer");
 }
 
 void RoleChecker::checkUse(const RoleParam &use) {

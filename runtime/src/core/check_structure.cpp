@@ -127,6 +127,8 @@ void checkTraining(const Training &training, Faults &faults) {
                training.warmupSteps, training.totalSteps);
   if (!isKnown(training.optimizer) || !isKnown(training.schedule))
     faults.add("", "unknown optimizer or learning-rate schedule");
+  if (!isKnown(training.mode))
+    faults.add("", "unknown mode");
 }
 
 /// Elements of a shape, or -1 if a dim is not positive or the bytes overflow.
@@ -137,6 +139,28 @@ int64_t elementsOf(const std::vector<int64_t> &shape) {
         count > kMostBytes / 4)
       return -1;
   return count;
+}
+
+/// Inference trains nothing, and one role has its output.
+void checkOutput(const Plan &plan, Faults &faults) {
+  const bool infers = plan.training.mode == Mode::Inference;
+  for (const Param &param : plan.params)
+    if (infers && param.trainable)
+      faults.add("parameter " + quoted(param.name) + ": ",
+                 "is trained in a plan for inference");
+  int64_t givers = 0;
+  for (const Role &role : plan.roles)
+    givers += role.result.bytes != 0;
+  const bool gives = !plan.output.name.empty();
+  if (gives && !infers)
+    faults.add("", "a plan that trains has an output");
+  if (gives && !isText(plan.output.name))
+    faults.add("", "bad name {} of the output", quoted(plan.output.name));
+  if (gives && elementsOf(plan.output.shape) < 0)
+    faults.add("", "the output has a bad shape");
+  if (givers != gives)
+    faults.add("", "{} roles have the result of {} output", givers,
+               gives ? "one" : "no");
 }
 
 void checkModel(const Plan &plan, Faults &faults) {
@@ -156,8 +180,10 @@ void checkModel(const Plan &plan, Faults &faults) {
     if (elementsOf(param.shape) < 0)
       faults.add(where, "bad shape");
   }
-  if (plan.predictedStep < 0 || plan.boundStep < 0 || plan.objectiveStep < 0)
-    faults.add("", "a predicted step time is negative");
+  if (plan.predictedStep < 0 || plan.boundStep < 0 || plan.objectiveStep < 0 ||
+      plan.predictedPeriod < 0 || plan.predictedLatency < 0)
+    faults.add("", "a predicted time is negative");
+  checkOutput(plan, faults);
 }
 
 //===----------------------------------------------------------------------===//

@@ -274,6 +274,11 @@ Role Decoder::role(const fb::Role &from) {
   role.livenessBytes = from.liveness_bytes();
   role.capacity = from.capacity();
   role.peakInFlight = from.peak_in_flight();
+  std::vector<BufferRef> results = bufferList(from.result());
+  if (results.size() > 1)
+    fail("a role has several results");
+  if (!results.empty())
+    role.result = results.front();
   return role;
 }
 
@@ -342,6 +347,7 @@ Training Decoder::training(const fb::Training &from) {
   t.warmupSteps = from.warmup_steps();
   t.totalSteps = from.total_steps();
   t.minLearningRate = from.min_learning_rate();
+  t.mode = static_cast<Mode>(from.mode());
   return t;
 }
 
@@ -393,6 +399,11 @@ Plan Decoder::decode(const uint8_t *bytes, size_t size) {
   plan.groups = each(from.groups(), &Decoder::group);
   plan.roles = each(from.roles(), &Decoder::role);
   plan.resources = each(from.resources(), &Decoder::nodeResources);
+  if (from.output())
+    plan.output = {text(from.output()->name()),
+                   numbers(from.output()->shape())};
+  plan.predictedPeriod = from.predicted_period();
+  plan.predictedLatency = from.predicted_latency();
   plan.predictedStep = from.predicted_step();
   plan.boundStep = from.bound_step();
   plan.objectiveStep = from.objective_step();

@@ -203,12 +203,16 @@ Offset<fb::Role> Encoder::role(const Role &role) {
   auto groups = endpoints(role.groups);
   auto loads = each(role.loads, &Encoder::load);
   auto params = each(role.params, &Encoder::roleParam);
+  // Left out of plans that train: they are as they always were.
+  Offset<flatbuffers::Vector<uint32_t>> result;
+  if (role.result.bytes > 0)
+    result = bufferList({role.result});
   auto bufferVector = builder.CreateVectorOfStructs(buffers);
   return fb::CreateRole(builder, name, role.firstRank, role.replicas, stages,
                         devices, bufferVector, pools, procedures, lanes,
                         channels, groups, loads, params, role.hasLoss,
                         role.arenaBytes, role.livenessBytes, role.capacity,
-                        role.peakInFlight);
+                        role.peakInFlight, result);
 }
 
 //===----------------------------------------------------------------------===//
@@ -258,10 +262,11 @@ Offset<fb::Input> Encoder::input(const InputInfo &input) {
 }
 
 Offset<fb::Training> Encoder::training(const Training &t) {
-  return fb::CreateTraining(
-      builder, t.globalBatch, t.microBatches, t.seed, byteOf(t.optimizer),
-      t.learningRate, t.momentum, t.beta1, t.beta2, t.epsilon, t.weightDecay,
-      byteOf(t.schedule), t.warmupSteps, t.totalSteps, t.minLearningRate);
+  return fb::CreateTraining(builder, t.globalBatch, t.microBatches, t.seed,
+                            byteOf(t.optimizer), t.learningRate, t.momentum,
+                            t.beta1, t.beta2, t.epsilon, t.weightDecay,
+                            byteOf(t.schedule), t.warmupSteps, t.totalSteps,
+                            t.minLearningRate, byteOf(t.mode));
 }
 
 std::vector<uint8_t> Encoder::encode(const Plan &plan) {
@@ -286,13 +291,20 @@ std::vector<uint8_t> Encoder::encode(const Plan &plan) {
   Offset<flatbuffers::Vector<Offset<fb::NodeResources>>> resources;
   if (!plan.resources.empty())
     resources = each(plan.resources, &Encoder::nodeResources);
+  Offset<fb::Output> output;
+  if (!plan.output.name.empty()) {
+    auto name = text(plan.output.name);
+    output = fb::CreateOutput(builder, name,
+                              builder.CreateVector(plan.output.shape));
+  }
   fb::FinishPlanBuffer(
       builder,
       fb::CreatePlan(builder, Plan::kFormatMajor, Plan::kFormatMinor, features,
                      model, cluster, compiler, inputHash, schedule, costSource,
                      trainingTable, inputs, layers, params, channels, groups,
                      roles, plan.predictedStep, plan.boundStep,
-                     plan.objectiveStep, resources, /*checked=*/true));
+                     plan.objectiveStep, resources, /*checked=*/true, output,
+                     plan.predictedPeriod, plan.predictedLatency));
   std::vector<uint8_t> bytes(builder.GetBufferPointer(),
                              builder.GetBufferPointer() + builder.GetSize());
   appendChecksum(bytes);

@@ -56,6 +56,8 @@ TAKT_NAMES(DType, DType::Int32, "float32", "int32")
 
 TAKT_NAMES(InitKind, InitKind::Uniform, "zeros", "ones", "normal", "uniform")
 
+TAKT_NAMES(Mode, Mode::Inference, "training", "inference")
+
 TAKT_NAMES(OptimizerKind, OptimizerKind::AdamW, "sgd", "momentum", "adamw")
 
 TAKT_NAMES(LrSchedule, LrSchedule::Cosine, "constant", "linear", "cosine")

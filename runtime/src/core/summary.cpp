@@ -100,6 +100,9 @@ Summary summarize(const Plan &plan) {
                                &summary.parameters))
       summary.parameters = std::numeric_limits<int64_t>::max();
   }
+  summary.mode = plan.training.mode;
+  summary.period = plan.predictedPeriod;
+  summary.latency = plan.predictedLatency;
   summary.step = plan.predictedStep;
   summary.bound = plan.boundStep;
   summary.objective = plan.objectiveStep;

@@ -138,6 +138,15 @@ std::string sharedText(const NodeResources &nodes) {
   return text;
 }
 
+/// Samples of a second of continuous flow; nothing without a period.
+std::optional<double> samplesPerSecond(const Summary &summary) {
+  if (summary.mode != Mode::Inference || summary.period <= 0)
+    return std::nullopt;
+  return static_cast<double>(summary.globalBatch) /
+         std::max(1, summary.microBatches) * 1e9 /
+         static_cast<double>(summary.period);
+}
+
 std::string machineText(const Summary &summary) {
   std::string text;
   for (const NodeResources &nodes : summary.resources)
@@ -167,6 +176,13 @@ std::string printText(const Summary &summary) {
   if (summary.bubble)
     text += fmt::format(", bubble {}", formatShare(*summary.bubble));
   text += "\n";
+  if (std::optional<double> rate = samplesPerSecond(summary))
+    text +=
+        fmt::format("period    {} a micro-batch, {} samples/s, latency {}\n",
+                    formatNanos(summary.period),
+                    *rate < 1000 ? fmt::format("{:.4g}", *rate)
+                                 : fmt::format("{:.0f}", *rate),
+                    formatNanos(summary.latency));
   if (summary.gap)
     text += fmt::format("assigned  {}, bound {}, gap {}\n",
                         formatNanos(summary.objective),
@@ -248,7 +264,15 @@ std::string toJson(const Summary &summary) {
                {"peak_bytes", peaks},
                {"stages", stages},
                {"proof", summary.proof.empty() ? Json() : Json(summary.proof)},
-               {"resources", resources}};
+               {"resources", resources},
+               {"mode", nameOf(summary.mode)},
+               {"period_ns", Json()},
+               {"latency_ns", Json()},
+               {"samples_per_s", share(samplesPerSecond(summary))}};
+  if (summary.mode == Mode::Inference) {
+    root["period_ns"] = summary.period;
+    root["latency_ns"] = summary.latency;
+  }
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

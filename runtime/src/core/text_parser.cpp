@@ -47,7 +47,9 @@ bool TextParser::headerStatement() {
          text("cost_source", plan.costSource) ||
          nanos("predicted_step", plan.predictedStep) ||
          nanos("bound_step", plan.boundStep) ||
-         nanos("objective_step", plan.objectiveStep);
+         nanos("objective_step", plan.objectiveStep) ||
+         nanos("predicted_period", plan.predictedPeriod) ||
+         nanos("predicted_latency", plan.predictedLatency);
 }
 
 void TextParser::training() {
@@ -76,6 +78,8 @@ void TextParser::training() {
       t.microBatches = in.integer<int32_t>();
     else if (word == "seed")
       t.seed = in.integer<uint64_t>();
+    else if (word == "mode")
+      t.mode = value<Mode>("mode");
     else if (word == "optimizer")
       t.optimizer = value<OptimizerKind>("optimizer");
     else if (word == "schedule")
@@ -109,6 +113,9 @@ void TextParser::modelStatement() {
     param.initScale = in.real();
     param.trainable = !in.acceptWord("frozen");
     plan.params.push_back(std::move(param));
+  } else if (in.acceptWord("output")) {
+    plan.output.name = in.name("the layer's name");
+    plan.output.shape = integers<int64_t>();
   } else if (in.acceptWord("channel")) {
     channel();
   } else if (in.acceptWord("group")) {

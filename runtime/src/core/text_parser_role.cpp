@@ -153,6 +153,9 @@ bool TextParser::roleStatement(Role &role) {
     role.devices = integers<int32_t>();
   } else if (in.acceptWord("loss")) {
     role.hasLoss = true;
+  } else if (in.acceptWord("result")) {
+    in.expectWord("at");
+    role.result = buffer();
   } else if (in.acceptWord("arena")) {
     role.arenaBytes = in.integer<Bytes>();
     in.expectWord("liveness");

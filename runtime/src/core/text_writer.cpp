@@ -96,11 +96,17 @@ void Writer::header() {
   line(0, "predicted_step {}", plan.predictedStep);
   line(0, "bound_step {}", plan.boundStep);
   line(0, "objective_step {}", plan.objectiveStep);
+  if (plan.training.mode == Mode::Training)
+    return;
+  line(0, "predicted_period {}", plan.predictedPeriod);
+  line(0, "predicted_latency {}", plan.predictedLatency);
 }
 
 void Writer::training() {
   const Training &t = plan.training;
   line(0, "\ntraining {{");
+  if (t.mode != Mode::Training)
+    line(1, "mode {}", nameOf(t.mode));
   line(1, "global_batch {}", t.globalBatch);
   line(1, "micro_batches {}", t.microBatches);
   line(1, "seed {}", t.seed);
@@ -127,6 +133,8 @@ void Writer::model() {
   for (const Param &param : plan.params)
     line(0, "param {} {} {} {}{}", named(param.name), list(param.shape),
          nameOf(param.init), param.initScale, param.trainable ? "" : " frozen");
+  if (!plan.output.name.empty())
+    line(0, "output {} {}", named(plan.output.name), list(plan.output.shape));
 }
 
 void Writer::communication() {
@@ -155,6 +163,8 @@ void Writer::memory(const Role &role) {
     line(1, "pool {} {} base {} slots {} x {}{}", named(pool.name),
          nameOf(pool.kind), pool.base, pool.count, pool.slotBytes,
          pool.slotOf.empty() ? "" : " of " + list(pool.slotOf));
+  if (role.result.bytes > 0)
+    line(1, "result at {}", buffer(role, role.result));
   for (const LoadField &load : role.loads)
     line(1, "load {} at {}", named(load.input), buffer(role, load.buffer));
   for (const RoleParam &use : role.params)

@@ -43,6 +43,8 @@ NameTable namesOf<DType>();
 template <>
 NameTable namesOf<InitKind>();
 template <>
+NameTable namesOf<Mode>();
+template <>
 NameTable namesOf<OptimizerKind>();
 template <>
 NameTable namesOf<LrSchedule>();

@@ -142,7 +142,8 @@ enum class KernelKind : uint8_t {
   MseForward,
   /// {x, target, dx} [n] [scale]: dx = 2 scale (x - target)
   MseInputGrad,
-  /// {w, g} [n] [weightDecay]: w -= lr (g + weightDecay w); then g = 0. Learning
+  /// {w, g} [n] [weightDecay]: w -= lr (g + weightDecay w); then g = 0.
+  /// Learning
   /// rate and step come from the run.
   SgdUpdate,
   /// {w, g, v} [n] [momentum, weightDecay]: v = momentum v + g + weightDecay w;
@@ -348,12 +349,15 @@ struct Role {
   std::vector<Endpoint> groups;
   std::vector<LoadField> loads;
   std::vector<RoleParam> params;
-  bool hasLoss = false;   ///< the Loss pool holds one float per micro-batch
-  Bytes arenaBytes = 0;   ///< end of the last pool
-  /// Most bytes live at one moment of this program, tensor by tensor, buffers of
-  /// transfers counted from when the transfer may begin.
+  bool hasLoss = false; ///< the Loss pool holds one float per micro-batch
+  /// Where the plan's output lies when a forward call of the last stage has
+  /// ended, for this rank's share of the samples; without bytes: elsewhere.
+  BufferRef result;
+  Bytes arenaBytes = 0; ///< end of the last pool
+  /// Most bytes live at one moment of this program, tensor by tensor, buffers
+  /// of transfers counted from when the transfer may begin.
   Bytes livenessBytes = 0;
-  Bytes capacity = 0;     ///< memory of the device; 0 = not known
+  Bytes capacity = 0;       ///< memory of the device; 0 = not known
   int32_t peakInFlight = 0; ///< most micro-batches whose activations are held
 };
 
@@ -385,10 +389,22 @@ struct InputInfo {
   int64_t classes = 0; ///< upper bound of int32 values; 0 = unknown
 };
 
+/// What a plan is for. Inference goes forward alone: every parameter is frozen,
+/// and nothing is reduced or updated.
+enum class Mode : uint8_t { Training, Inference };
+
+/// What inference gives for each sample: the output of a layer, float32.
+struct OutputInfo {
+  std::string name;           ///< of the layer; empty: there is none
+  std::vector<int64_t> shape; ///< of one sample
+};
+
 enum class OptimizerKind : uint8_t { Sgd, Momentum, AdamW };
 enum class LrSchedule : uint8_t { Constant, Linear, Cosine };
 
+/// Settings of a run. In inference those of the optimizer mean nothing.
 struct Training {
+  Mode mode = Mode::Training;
   int64_t globalBatch = 1;  ///< samples a step
   int32_t microBatches = 1; ///< globalBatch is a multiple of it
   uint64_t seed = 0;
@@ -418,25 +434,28 @@ double learningRateAt(const Training &training, int64_t step);
 /// 0 means that something is not shared or not known, and slows nobody.
 struct NodeResources {
   int32_t nodes = 1;
-  int32_t devices = 1;     ///< of each node
-  int32_t cores = 0;       ///< of each node; a call keeps one busy
-  int32_t copyEngines = 0; ///< of a device; a transfer keeps one busy at each end
-  double transferShare = 0; ///< of a device's SMs, taken by a transfer at each end
+  int32_t devices = 1; ///< of each node
+  int32_t cores = 0;   ///< of each node; a call keeps one busy
+  int32_t copyEngines =
+      0; ///< of a device; a transfer keeps one busy at each end
+  double transferShare =
+      0; ///< of a device's SMs, taken by a transfer at each end
   double memoryBytesPerSecond = 0; ///< of a device, read and written
-  double portBytesPerSecond = 0; ///< of a device inside the node, each direction
+  double portBytesPerSecond =
+      0; ///< of a device inside the node, each direction
   double networkBytesPerSecond = 0; ///< of a network port, each direction
-  int32_t networkPorts = 0; ///< of a node; 0: one for each device
+  int32_t networkPorts = 0;         ///< of a node; 0: one for each device
 };
 
 struct Plan {
   static constexpr int32_t kFormatMajor = 1;
   static constexpr int32_t kFormatMinor = 1;
 
-  std::string model;     ///< name of the model
-  std::string cluster;   ///< name of the cluster
-  std::string compiler;  ///< version of the writer
-  std::string inputHash; ///< of model, cluster, profile and options
-  std::string schedule;  ///< "1f1b", "gpipe", ...
+  std::string model;      ///< name of the model
+  std::string cluster;    ///< name of the cluster
+  std::string compiler;   ///< version of the writer
+  std::string inputHash;  ///< of model, cluster, profile and options
+  std::string schedule;   ///< "1f1b", "gpipe", ...
   std::string costSource; ///< "roofline", "profile FILE"
   /// Features a reader must know; an unknown one is refused.
   std::vector<std::string> requiredFeatures;
@@ -448,12 +467,16 @@ struct Plan {
   std::vector<Channel> channels;
   std::vector<Group> groups;
   std::vector<Role> roles;
+  OutputInfo output; ///< of inference
   /// Covers the devices of all roles, or is empty: then nothing is shared.
   std::vector<NodeResources> resources;
 
   Nanos predictedStep = 0; ///< makespan under the virtual clock
   Nanos boundStep = 0;     ///< proven lower bound of the assignment's objective
   Nanos objectiveStep = 0; ///< value of that objective for this plan
+  // Of inference, where the objective is the period:
+  Nanos predictedPeriod = 0;  ///< between two micro-batches that leave
+  Nanos predictedLatency = 0; ///< of the first micro-batch of a step
 
   int32_t numRanks() const {
     return roles.empty() ? 0 : roles.back().firstRank + roles.back().replicas;
@@ -468,8 +491,8 @@ struct Plan {
 
 /// One contiguous part of a transfer that goes between two ranks.
 struct Piece {
-  int32_t peer = 0;  ///< rank at the other end
-  Bytes offset = 0;  ///< from the start of this rank's endpoint buffer
+  int32_t peer = 0; ///< rank at the other end
+  Bytes offset = 0; ///< from the start of this rank's endpoint buffer
   Bytes bytes = 0;
 };
 

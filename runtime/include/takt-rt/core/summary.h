@@ -38,6 +38,12 @@
 //     memory_bytes_per_s, port_bytes_per_s, network_bytes_per_s, network_ports
 //   proof              "proved: N actions, M messages, K ranks" as the plan's
 //                      certificate has it, null for a plan without one
+//   mode               "training" or "inference"
+//   period_ns          of inference: predicted time between two micro-batches
+//                      that leave; objective_ns and bound_ns are of it. Null in
+//                      training, as the next two
+//   latency_ns         predicted time in which the first micro-batch passes
+//   samples_per_s      micro_batch_samples / period_ns
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -74,9 +80,11 @@ struct Summary {
   int32_t microBatches = 0;
   int64_t globalBatch = 0;
   int64_t parameters = 0; ///< elements of all parameters
+  Mode mode = Mode::Training;
   Nanos step = 0, bound = 0, objective = 0;
-  std::optional<double> gap;    ///< objective / bound - 1
-  std::optional<double> bubble; ///< idle share of the ranks' compute lanes
+  Nanos period = 0, latency = 0; ///< of inference
+  std::optional<double> gap;     ///< objective / bound - 1
+  std::optional<double> bubble;  ///< idle share of the ranks' compute lanes
   std::vector<StageSummary> stages;
   std::vector<NodeResources> resources;
   std::string proof; ///< empty: the plan carries no certificate
