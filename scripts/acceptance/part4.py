@@ -24,9 +24,12 @@ def line_1_brute_force():
 
 
 def line_2_added_transfers():
-    """B18's ten rows, and four models within a CPU second each."""
+    """B18's ten rows, and four models within a CPU second each; inference
+    planned by its period against brute force, and run."""
     report("2a", *unit(PROFILES, "*AddedTransfers*"))
     report("2b", *unit(PROFILES, "GraphProfile.OrderSearch*"))
+    report("2d", *unit("PartitionTests", "Period.*"))
+    report("2e", *integration("inference"))
     for model in ("vgg16", "alexnet", "squeezenet1_0", "resnet50"):
         for mode in ("inference", "training"):
             measured("2c", PROFILES,

@@ -104,6 +104,7 @@ static std::string agreedOptions(const RunOptions &options) {
     add("--checkpoint-every", std::to_string(options.checkpointEvery));
   present("--load-weights", !options.loadWeights.empty());
   present("--save-weights", !options.saveWeights.empty());
+  present("--outputs", !options.outputs.empty());
   present("--dump-gradients", !options.dumpGradients.empty());
   present("--profile", !options.profile.empty());
   present("--trace", !options.trace.empty());

@@ -11,8 +11,10 @@
 
 #include "outputs.h"
 
+#include "takt-rt/checkpoint/safetensors.h"
 #include "takt-rt/core/error.h"
 #include "takt-rt/core/file.h"
+#include "takt-rt/data/init.h"
 #include "takt-rt/trace/timeline.h"
 #include "takt-rt/trace/trace.h"
 
@@ -20,8 +22,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 #include <sstream>
 
 namespace takt::run {
@@ -57,6 +63,7 @@ void checkOutputs(const RunOptions &options) {
   const std::pair<const char *, const std::string *> outputs[] = {
       {"--save-weights", &options.saveWeights},
       {"--dump-gradients", &options.dumpGradients},
+      {"--outputs", &options.outputs},
       {"--profile", &options.profile},
       {"--trace", &options.trace},
       {"--timeline", &options.timeline},
@@ -64,6 +71,9 @@ void checkOutputs(const RunOptions &options) {
   for (size_t i = 0; i < std::size(outputs); ++i) {
     const auto &[option, path] = outputs[i];
     checkOutput(*path);
+    if (*path == "-" && path == &options.outputs)
+      throw rt::Error("'--outputs' needs a file: its beginning is written last",
+                      rt::ExitCode::Usage);
     if (*path == "-" && options.json)
       throw rt::Error(fmt::format("'{} -' and '--format=json' both write to "
                                   "standard output",
@@ -105,6 +115,65 @@ void LossLog::add(double loss) {
   out << fmt::format("{:.9g} {:a}\n", loss, loss) << std::flush;
   if (!out)
     throw rt::Error("cannot write the losses: the output is full or closed");
+}
+
+OutputFile::OutputFile(const std::string &path, const rt::Plan &plan)
+    : plan(plan), path(path) {
+  if (path.empty())
+    return;
+  temporary = fmt::format("{}.tmp{}", path, getpid());
+  file.open(temporary, std::ios::binary | std::ios::trunc);
+  if (!file)
+    fail();
+  // As long as the header will be at most.
+  samples = std::numeric_limits<int64_t>::max() / 8 /
+            std::max<int64_t>(1, rt::elementCount(plan.output.shape));
+  headerBytes = header().size();
+  samples = 0;
+  file << std::string(headerBytes, ' ');
+}
+
+OutputFile::~OutputFile() {
+  if (!temporary.empty())
+    std::remove(temporary.c_str());
+}
+
+void OutputFile::fail() const {
+  throw rt::Error(
+      fmt::format("cannot write '{}': {}", temporary, std::strerror(errno)));
+}
+
+std::string OutputFile::header() const {
+  std::vector<int64_t> shape{samples};
+  shape.insert(shape.end(), plan.output.shape.begin(), plan.output.shape.end());
+  return rt::safetensorsHeader({{plan.output.name, shape}},
+                               {{"model", plan.model}});
+}
+
+void OutputFile::add(const std::vector<float> &outputs) {
+  if (path.empty())
+    return;
+  file.write(reinterpret_cast<const char *>(outputs.data()),
+             std::streamsize(outputs.size() * sizeof(float)));
+  if (!file.flush())
+    fail();
+  samples += plan.training.globalBatch;
+}
+
+/// A header may end in spaces, which its length counts.
+void OutputFile::finish() {
+  if (path.empty())
+    return;
+  std::string text = header();
+  text.resize(headerBytes, ' ');
+  for (int i = 0; i < 8; ++i)
+    text[i] = static_cast<char>(uint64_t(headerBytes - 8) >> (8 * i));
+  file.seekp(0);
+  file << text;
+  file.close();
+  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0)
+    fail();
+  temporary.clear();
 }
 
 void TypicalStep::add(rt::StepResult result) {

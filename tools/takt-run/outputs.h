@@ -42,6 +42,30 @@ private:
   std::ofstream file;
 };
 
+/// What inference gives, step by step into one tensor of a safetensors file. A
+/// file of another name until `finish`, as its size is known then.
+class OutputFile {
+public:
+  /// An empty path keeps nothing. The plan has an output.
+  OutputFile(const std::string &path, const rt::Plan &plan);
+  ~OutputFile();
+  OutputFile(const OutputFile &) = delete;
+  OutputFile &operator=(const OutputFile &) = delete;
+
+  void add(const std::vector<float> &outputs);
+  void finish();
+
+private:
+  std::string header() const;
+  [[noreturn]] void fail() const;
+
+  const rt::Plan &plan;
+  std::string path, temporary;
+  std::ofstream file;
+  int64_t samples = 0;
+  size_t headerBytes = 0;
+};
+
 /// Keeps the last steps and gives the records of their median step, which
 /// stands for the run in traces.
 class TypicalStep {

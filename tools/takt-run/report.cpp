@@ -36,12 +36,39 @@ rt::Nanos Report::median() const {
   return *middle;
 }
 
+bool Report::hasLoss() const {
+  return std::any_of(plan.roles.begin(), plan.roles.end(),
+                     [](const rt::Role &role) { return role.hasLoss; });
+}
+
+double Report::samplesPerSecond() const {
+  return median() > 0
+             ? double(plan.training.globalBatch) * 1e9 / double(median())
+             : 0;
+}
+
+std::optional<double> Report::meanLoss() const {
+  if (losses.empty() || !hasLoss())
+    return std::nullopt;
+  double sum = 0;
+  for (double loss : losses)
+    sum += loss;
+  return sum / double(losses.size());
+}
+
 std::string Report::header() const {
+  if (infers() && !hasLoss())
+    return fmt::format("{:>6} {:>14} {:>14}\n", "step", "measured ms",
+                       "predicted ms");
   return fmt::format("{:>6} {:>12} {:>14} {:>14}\n", "step", "loss",
                      "measured ms", "predicted ms");
 }
 
 std::string Report::lastLine() const {
+  if (infers() && !hasLoss())
+    return fmt::format("{:>6} {:>14.3f} {:>14.3f}\n",
+                       firstStep + int64_t(times.size()),
+                       milliseconds(times.back()), milliseconds(predicted));
   return fmt::format("{:>6} {:>12.6f} {:>14.3f} {:>14.3f}\n",
                      firstStep + int64_t(times.size()), losses.back(),
                      milliseconds(times.back()), milliseconds(predicted));
@@ -56,6 +83,11 @@ std::string Report::closing() const {
   if (predicted > 0)
     text += fmt::format(", ratio {:.3f}", double(median()) / predicted);
   text += '\n';
+  if (infers())
+    text += fmt::format(
+        "{} samples, {:.4g} samples/s{}\n",
+        int64_t(times.size()) * plan.training.globalBatch, samplesPerSecond(),
+        meanLoss() ? fmt::format(", loss {:.6f}", *meanLoss()) : std::string());
   auto wild = std::find_if(losses.begin(), losses.end(),
                            [](double loss) { return !std::isfinite(loss); });
   if (wild != losses.end())
@@ -82,6 +114,14 @@ std::string Report::json() const {
   if (!times.empty() && predicted > 0)
     object["ratio"] = double(median()) / predicted;
   object["first_step"] = firstStep;
+  object["mode"] = infers() ? "inference" : "training";
+  object["samples"] = int64_t(times.size()) * plan.training.globalBatch;
+  object["samples_per_s"] = nullptr;
+  object["mean_loss"] = nullptr;
+  if (!times.empty())
+    object["samples_per_s"] = samplesPerSecond();
+  if (std::optional<double> mean = meanLoss())
+    object["mean_loss"] = *mean;
   return object.dump(2, ' ', false,
                      nlohmann::ordered_json::error_handler_t::replace) +
          '\n';

@@ -16,6 +16,10 @@
 //   predicted_step_ns          by the virtual clock
 //   ratio                      median_step_ns / predicted_step_ns, or null
 //   first_step                 steps that were done before this run
+//   mode                       "training" or "inference"
+//   samples                    that passed in this run
+//   samples_per_s              by the median step; null without steps
+//   mean_loss                  of all steps; null without steps or a loss
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -23,6 +27,7 @@
 #include "takt-rt/core/plan.h"
 #include "takt-rt/host/trainer.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,8 +51,14 @@ public:
   /// Median of the steps after the warm-up, or of all when there are no others;
   /// 0 without steps.
   rt::Nanos median() const;
+  /// Over the steps; nothing without a loss.
+  std::optional<double> meanLoss() const;
 
 private:
+  bool hasLoss() const;
+  bool infers() const { return plan.training.mode == rt::Mode::Inference; }
+  double samplesPerSecond() const;
+
   const rt::Plan &plan;
   rt::Nanos predicted;
   int64_t firstStep;

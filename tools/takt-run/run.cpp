@@ -12,12 +12,14 @@
 #include "run.h"
 
 #include "checkpointing.h"
+#include "inference.h"
 #include "log.h"
 #include "member.h"
 #include "outputs.h"
 #include "recording.h"
 #include "report.h"
 #include "stop.h"
+#include "weights.h"
 
 #include "takt-rt/checkpoint/safetensors.h"
 #include "takt-rt/core/clock.h"
@@ -63,10 +65,13 @@ std::unique_ptr<rt::Source> openSource(const RunOptions &options,
   if (steps <= 0)
     return std::make_unique<NoSource>();
   if (rt::isTextModel(plan) && !options.synthetic)
-    throw Error(fmt::format("model '{}' learns from a text: name one with "
+    throw Error(fmt::format("model '{}' {} a text: name one with "
                             "'--data FILE' (any file of bytes will do), or "
                             "take random samples with '--synthetic'",
-                            plan.model),
+                            plan.model,
+                            plan.training.mode == rt::Mode::Inference
+                                ? "reads"
+                                : "learns from"),
                 ExitCode::Usage);
   return rt::syntheticSource(plan);
 }
@@ -122,9 +127,14 @@ private:
   TypicalStep typical;
 };
 
+rt::Plan planOf(const RunOptions &options) {
+  rt::Plan plan = rt::readPlan(options.plan, rt::Reading::Structure);
+  checkMode(options, plan);
+  return plan;
+}
+
 Run::Run(const RunOptions &options)
-    : options(options),
-      plan(rt::readPlan(options.plan, rt::Reading::Structure)),
+    : options(options), plan(planOf(options)),
       identity(identityFor(options, plan)), proven(prove()),
       planHash(rt::planHash(plan)),
       checkpoints(options, plan, planHash,
@@ -160,14 +170,10 @@ bool Run::prove() const {
 }
 
 void Run::load() {
-  if (options.loadWeights.empty())
-    return;
-  weights = rt::readSafetensors(options.loadWeights);
-  for (const std::string &name :
-       rt::checkWeights(plan, weights, options.loadWeights))
-    log().warn(fmt::format("'{}' holds '{}', which is no parameter of model "
-                           "'{}'",
-                           options.loadWeights, name, plan.model));
+  if (!options.loadWeights.empty())
+    weights = loadWeights(options, plan,
+                          {[this](const std::string &text) { say(text); },
+                           [this](const std::string &text) { warn(text); }});
 }
 
 void Run::dryRun() {
@@ -232,6 +238,9 @@ void Run::train() {
   load();
   std::unique_ptr<rt::Source> source =
       checkpoints.place(openSource(options, plan, steps - stepsDone));
+  if (plan.training.mode == rt::Mode::Inference)
+    steps = stepsOf(options, plan, *source, steps,
+                    [this](const std::string &text) { warn(text); });
   rt::TrainerOptions trainerOptions;
   trainerOptions.weights = options.loadWeights.empty() ? nullptr : &weights;
   trainerOptions.timeoutSeconds = options.timeoutSeconds.value_or(kTimeout);
@@ -239,6 +248,7 @@ void Run::train() {
   trainerOptions.stopWanted = StopOnSignal::wanted;
   trainerOptions.trace = wantsPictures();
   trainerOptions.keepGradients = !options.dumpGradients.empty();
+  trainerOptions.keepOutputs = !options.outputs.empty();
   checkpoints.prepare(trainerOptions);
   if (member) {
     member->connect(plan, predicted.makespan);
@@ -277,6 +287,7 @@ void Run::runSteps(rt::Trainer &trainer, Recording &recording) {
   const int64_t first = stepsDone;
   Report report(plan, predicted.makespan, first);
   LossLog losses(isFirst() ? options.logLosses : "");
+  OutputFile outputs(isFirst() ? options.outputs : "", plan);
   if (first > 0 && first >= steps)
     say(fmt::format("the checkpoint is of step {}: up to step {} there is "
                     "nothing to do\n",
@@ -294,6 +305,7 @@ void Run::runSteps(rt::Trainer &trainer, Recording &recording) {
                                                rt::formatNanos(result.time)));
     report.add(result);
     losses.add(result.loss);
+    outputs.add(result.outputs);
     say(report.lastLine());
     if (stepsDone == first + 1 && !options.dumpGradients.empty()) {
       rt::TensorMap gradients = trainer.gradients();
@@ -309,6 +321,7 @@ void Run::runSteps(rt::Trainer &trainer, Recording &recording) {
   if (stopped && isFirst())
     log().add(rt::LogLevel::Warn, rt::LogTopic::Run,
               "stopped by a signal after the step under way");
+  outputs.finish();
   say(report.closing());
   if (options.json && isFirst())
     std::cout << report.json();

@@ -19,12 +19,13 @@
 namespace takt::run {
 
 struct RunOptions {
-  std::string plan;                 ///< path; "-" is standard input
-  std::optional<int64_t> steps;     ///< default 100; 20 with `profile`
-  std::string data;                 ///< text file
-  bool synthetic = false;           ///< random samples, whatever the model
-  std::optional<uint64_t> seed;     ///< instead of the plan's
-  bool threads = false;             ///< all ranks here, whatever started this
+  std::string plan;             ///< path; "-" is standard input
+  std::optional<int64_t> steps; ///< default 100; 20 with `profile`; all of a
+                                ///< text in inference
+  std::string data;             ///< text file
+  bool synthetic = false;       ///< random samples, whatever the model
+  std::optional<uint64_t> seed; ///< instead of the plan's
+  bool threads = false;         ///< all ranks here, whatever started this
   std::optional<int32_t> processes; ///< to start
   std::string hosts;                ///< "a:8,b:8"
   rt::IdentityFlags identity;
@@ -33,9 +34,11 @@ struct RunOptions {
   std::optional<double> timeoutSeconds;
   double timeoutFactor = 20, timeoutFloor = 30; ///< of processes
   double startTimeout = 300;                    ///< until all have come
-  bool unproven = false; ///< run even a plan whose proof fails
-  std::string dryRun;    ///< "", "host", "cuda"
-  std::string loadWeights, saveWeights, dumpGradients;
+  bool unproven = false;   ///< run even a plan whose proof fails
+  std::string dryRun;      ///< "", "host", "cuda"
+  std::string loadWeights; ///< safetensors, or a folder with a checkpoint
+  std::string saveWeights, dumpGradients;
+  std::string outputs;           ///< of inference
   std::string checkpoint;        ///< folder
   int64_t checkpointEvery = 100; ///< steps
   int64_t keep = 0;              ///< checkpoints; 0: all

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// takt-run PLAN [--data FILE] [--steps N] ...    train from a plan
+// takt-run PLAN [--data FILE] [--steps N] ...    train from a plan, or infer
 // takt-run PLAN -n N ...                         the same, a process a rank
 // takt-run calibrate [-n N] -o cluster.yaml      measure this machine
 //
@@ -125,13 +125,14 @@ void addOptions(CLI::App &app, run::RunOptions &options, std::string &format) {
       ->check(number(1e-3, 1e9))
       ->default_str("30");
   CLI::Option *data =
-      app.add_option("--data", options.data, "text to learn from");
+      app.add_option("--data", options.data,
+                     "text to learn from; inference goes through it once");
   app.add_flag("--synthetic", options.synthetic,
                "random samples also for a model that learns from a text")
       ->excludes(data);
   app.add_option("--steps", options.steps,
                  "steps to run, those before --resume counted; default: "
-                 "100, with --profile 20")
+                 "100, with --profile 20, in inference all of the text")
       ->check(wholeNumber(0, kMostSteps));
   app.add_option("--seed", options.seed, "seed instead of the plan's")
       ->check(wholeNumber(0, std::numeric_limits<int64_t>::max()));
@@ -154,12 +155,14 @@ void addOptions(CLI::App &app, run::RunOptions &options, std::string &format) {
   app.add_option("--record", options.record,
                  "folder for what each rank is doing, for takt-plan why-hang");
   app.add_option("--load-weights", options.loadWeights,
-                 "safetensors file with the first weights")
+                 "first weights: a safetensors file, or a checkpoint's folder")
       ->excludes(resume);
   app.add_option("--save-weights", options.saveWeights,
                  "safetensors file for the last weights");
   app.add_option("--dump-gradients", options.dumpGradients,
                  "safetensors file for the gradients of the first step");
+  app.add_option("--outputs", options.outputs,
+                 "safetensors file for what inference gives of each sample");
   app.add_option("--profile", options.profile,
                  "measure every layer; YAML for taktc --profile");
   app.add_option("--trace", options.trace,
@@ -225,7 +228,7 @@ int fail(const std::string &message, ExitCode code) {
 
 int main(int argc, char **argv) {
   arguments::claimStandardStreams();
-  CLI::App app("Takt: trains from an execution plan on this machine",
+  CLI::App app("Takt: trains or infers by an execution plan on this machine",
                "takt-run");
   app.set_version_flag("--version", versionText());
   app.footer("Environment variables: takt-run --env\n"

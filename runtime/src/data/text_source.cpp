@@ -56,6 +56,35 @@ private:
   uint64_t key;
 };
 
+/// One window behind the other, each once.
+class TextInOrder : public Source {
+public:
+  /// `ahead`: bytes behind a window that go with it.
+  TextInOrder(std::string bytes, int64_t length, int64_t ahead)
+      : bytes(std::move(bytes)), length(length), ahead(ahead) {}
+
+  void fill(const InputInfo &input, int64_t first, int64_t count,
+            void *out) const override {
+    const int64_t shift = input.name == kTargets ? 1 : 0;
+    auto *ids = static_cast<int32_t *>(out);
+    for (int64_t i = 0; i < count * length; ++i)
+      ids[i] = static_cast<unsigned char>(bytes[first * length + shift + i]);
+  }
+
+  std::string describe() const override {
+    return fmt::format("text of {} bytes, crc32c {:08x}", bytes.size(),
+                       crc32c(bytes));
+  }
+
+  std::optional<int64_t> size() const override {
+    return (int64_t(bytes.size()) - ahead) / length;
+  }
+
+private:
+  std::string bytes;
+  int64_t length, ahead;
+};
+
 void checkClasses(const InputInfo &input, const std::string &bytes,
                   const std::string &name) {
   if (input.classes <= 0)
@@ -96,12 +125,19 @@ std::unique_ptr<Source> textSource(const Plan &plan, std::string bytes,
       throw Error(fmt::format("input '{}' does not have the shape [{}] that a "
                               "text of {} positions feeds",
                               input.name, length, length));
-  if (int64_t(bytes.size()) <= length + 1)
+  const bool inOrder = plan.training.mode == Mode::Inference;
+  const bool hasTargets =
+      std::any_of(plan.inputs.begin(), plan.inputs.end(),
+                  [](const InputInfo &i) { return i.name == kTargets; });
+  const int64_t least = inOrder ? length + hasTargets : length + 2;
+  if (int64_t(bytes.size()) < least)
     throw Error(fmt::format("text '{}' has {} bytes; windows of {} positions "
                             "need at least {}",
-                            name, bytes.size(), length, length + 2));
+                            name, bytes.size(), length, least));
   for (const InputInfo &input : plan.inputs)
     checkClasses(input, bytes, name);
+  if (inOrder)
+    return std::make_unique<TextInOrder>(std::move(bytes), length, hasTargets);
   return std::make_unique<TextSource>(std::move(bytes), length,
                                       plan.training.seed);
 }

@@ -289,6 +289,16 @@ void HostDevice::compute(const Procedure &procedure, int32_t microBatch) {
   }
   if (profiling)
     layerSamples.closeCall();
+  if (outputSink && procedure.phase == Phase::Forward &&
+      procedure.stage == role.stages.back())
+    keepOutput(microBatch);
+}
+
+/// The buffer may be of the workspace: the next call writes over it.
+void HostDevice::keepOutput(int32_t microBatch) {
+  const int64_t count = role.result.bytes / Bytes(sizeof(float));
+  const float *first = elements(role.result, microBatch);
+  std::copy(first, first + count, outputSink->begin() + microBatch * count);
 }
 
 void HostDevice::run(const Kernel &kernel, const SlotView<float> &slots,

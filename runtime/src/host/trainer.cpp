@@ -67,6 +67,9 @@ private:
   void place(const TensorMap *weights);
   TensorMap tensorsOfAll(const TensorMap &ofThisProcess);
   std::vector<float> lossesOf(int32_t rank);
+  void keepOutputs();
+  void putOutputs(int32_t rank, const std::vector<float> &outputs,
+                  StepResult &result);
   std::string shareOf(Nanos time);
   void combine(const std::vector<std::string> &shares, StepResult &result);
 
@@ -79,6 +82,7 @@ private:
   host::Crew crew;
   /// By rank: replicas hold equal sums, so the first of each role has a sink.
   std::vector<TensorMap> ownGradients;
+  std::vector<std::vector<float>> ownOutputs; ///< by rank
   int64_t firstStep;
   int64_t nextStep;
 };
@@ -99,8 +103,8 @@ Trainer::Impl::Impl(const Plan &plan, const Source &source,
       seats(allHere ? allHere->seats : *options.seats),
       crew(checked(plan, seats.nodeRanks), source, *seats.exchange, seats.ranks,
            *seats.interrupt, *seats.patience),
-      ownGradients(plan.numRanks()), firstStep(options.firstStep),
-      nextStep(options.firstStep) {
+      ownGradients(plan.numRanks()), ownOutputs(plan.numRanks()),
+      firstStep(options.firstStep), nextStep(options.firstStep) {
   if (options.emulateLinks)
     seats.exchange->emulateLinks(plan);
   if (!options.leaveUnset)
@@ -110,6 +114,19 @@ Trainer::Impl::Impl(const Plan &plan, const Source &source,
     if (HostDevice *device = crew.device(role.firstRank);
         keepGradients && device)
       device->setGradientSink(&ownGradients[role.firstRank]);
+  if (options.keepOutputs)
+    keepOutputs();
+}
+
+void Trainer::Impl::keepOutputs() {
+  for (const Role &role : plan.roles)
+    for (int32_t i = 0; role.result.bytes > 0 && i < role.replicas; ++i)
+      if (HostDevice *device = crew.device(role.firstRank + i)) {
+        std::vector<float> &own = ownOutputs[role.firstRank + i];
+        own.resize(size_t(role.result.bytes) / sizeof(float) *
+                   plan.training.microBatches);
+        device->setOutputSink(&own);
+      }
 }
 
 void Trainer::Impl::forEachDevice(
@@ -176,8 +193,23 @@ std::string Trainer::Impl::shareOf(Nanos time) {
   for (int32_t rank : seats.ranks) {
     packer.addAll(lossesOf(rank));
     packer.addAll(crew.device(rank)->records());
+    packer.addAll(ownOutputs[rank]);
   }
   return std::move(packer.bytes);
+}
+
+/// Replica i has its part of the samples of each micro-batch.
+void Trainer::Impl::putOutputs(int32_t rank, const std::vector<float> &outputs,
+                               StepResult &result) {
+  if (outputs.empty())
+    return;
+  const Role &role = plan.roles[plan.roleOf(rank)];
+  const int64_t replica = rank - role.firstRank, replicas = role.replicas;
+  const int64_t share = role.result.bytes / Bytes(sizeof(float));
+  result.outputs.resize(share * replicas * plan.training.microBatches);
+  for (int64_t m = 0; m < plan.training.microBatches; ++m)
+    std::copy_n(outputs.begin() + m * share, share,
+                result.outputs.begin() + (m * replicas + replica) * share);
 }
 
 /// Rank 0: the step as a whole, from the shares of all processes.
@@ -193,6 +225,7 @@ void Trainer::Impl::combine(const std::vector<std::string> &shares,
       std::vector<Record> records = unpacker.takeAll<Record>();
       result.records.insert(result.records.end(), records.begin(),
                             records.end());
+      putOutputs(int32_t(losses.size()) - 1, unpacker.takeAll<float>(), result);
     }
   }
   losses.resize(plan.numRanks());

@@ -126,6 +126,23 @@ TEST(TextSource, ReachesEveryWindowAndNoByteBeyond) {
   EXPECT_EQ(lasts, (std::set<int32_t>{'7', '8', '9'}));
 }
 
+TEST(TextSource, InferenceGoesThroughOnceInOrder) {
+  Plan plan = textPlan(3, 256);
+  plan.training.mode = Mode::Inference;
+  // The last byte is a target alone.
+  std::unique_ptr<Source> source = textSource(plan, "abcdefgh", "letters");
+  EXPECT_EQ(source->size(), 2);
+  EXPECT_EQ(ids(*source, plan.inputs[0], 0, 2),
+            (std::vector<int32_t>{'a', 'b', 'c', 'd', 'e', 'f'}));
+  EXPECT_EQ(ids(*source, plan.inputs[1], 1, 1),
+            (std::vector<int32_t>{'e', 'f', 'g'}));
+  plan.inputs.pop_back();
+  EXPECT_EQ(textSource(plan, "abcdefghi", "letters")->size(), 3);
+  EXPECT_EQ(textSource(plan, "abc", "letters")->size(), 1);
+  EXPECT_THROW(textSource(plan, "ab", "letters"), Error);
+  EXPECT_FALSE(textSource(textPlan(3, 256), "abcdefgh", "t")->size());
+}
+
 TEST(ShiftedSource, SamplesAreThoseFurtherOn) {
   Plan plan = textPlan(8, 0);
   std::string text = randomBytes(100);

@@ -18,6 +18,9 @@
 //     targets   = bytes[offset + 1, offset + T + 1)
 // with `draw` and `streamKey` as in data/random.h.
 //
+// Inference reads a text from its beginning to its end, window after window:
+//     offset(g) = g T,   as long as the window and its targets lie in the text
+//
 // Synthetic: every input has its own stream, key = streamKey(seed, name).
 // Element e of sample g, of E elements a sample, is at position c = g E + e:
 // float32 normal(key, c); int32 draw(key, c) mod classes.
@@ -28,6 +31,7 @@
 #include "takt-rt/core/plan.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace takt::rt {
@@ -43,6 +47,8 @@ public:
   /// What the samples are taken from, so that another text is noticed when a
   /// run goes on: "text of 35149 bytes, crc32c 1a2b3c4d"; may be empty.
   virtual std::string describe() const { return ""; }
+  /// Samples that there are; nothing where they never end.
+  virtual std::optional<int64_t> size() const { return std::nullopt; }
 };
 
 /// True when all inputs are int32 and named `tokens` or `targets`: such a model

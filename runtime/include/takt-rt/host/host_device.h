@@ -73,6 +73,11 @@ public:
   /// parameter of this rank under its global name just before it is used.
   void setGradientSink(TensorMap *sink) { gradientSink = sink; }
 
+  /// From now on, and until called with null, puts this rank's share of the
+  /// plan's output there, micro-batch after micro-batch; a rank without has
+  /// nothing to put. The sink has room for the outputs of a step.
+  void setOutputSink(std::vector<float> *sink) { outputSink = sink; }
+
   /// What a lane's instruction waits for: "rank 1 to take 4096 bytes"; empty
   /// when it waits for nobody.
   std::string waitingFor(int lane) const;
@@ -120,6 +125,7 @@ private:
   void run(const Kernel &kernel, const SlotView<float> &slots,
            const RunArgs &args) const;
   void capture(const Kernel &kernel);
+  void keepOutput(int32_t microBatch);
   bool pollGroup(Work &work);
   const ChannelEnd &channelEnd(uint16_t channel) const;
   Nanos sinceStart() const;
@@ -150,6 +156,7 @@ private:
   std::vector<Record> recorded;
   LayerSamples layerSamples;
   TensorMap *gradientSink = nullptr;
+  std::vector<float> *outputSink = nullptr;
 };
 
 } // namespace takt::rt

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Trains from a plan: a thread a rank of this process, kept over the steps,
+// Trains from a plan, or goes forward alone where it is one of inference: a
+// thread a rank of this process, kept over the steps,
 // each stepping the interpreter over its `HostDevice`. A process has all ranks,
 // or one of them and talks to the others through `Seats`; then all processes
 // call the same functions in the same order, and what concerns the whole run is
@@ -65,6 +66,8 @@ struct TrainerOptions {
   bool trace = false; ///< fill `StepResult::records`
   /// Keep the summed gradients of the first step, as the updates read them.
   bool keepGradients = false;
+  /// Fill `StepResult::outputs`, of a plan that has an output.
+  bool keepOutputs = false;
 };
 
 struct StepResult {
@@ -74,6 +77,9 @@ struct StepResult {
   bool stop = false; ///< a process wanted to stop; all processes agree on it
   /// At rank 0, of all ranks when tracing: by rank, in order of completion.
   std::vector<Record> records;
+  /// At rank 0, when they are kept: the plan's output for every sample of the
+  /// step, in the order of the samples.
+  std::vector<float> outputs;
 };
 
 class Trainer {
