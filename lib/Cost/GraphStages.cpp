@@ -135,9 +135,10 @@ class Solver {
 public:
   Solver(const Graph &graph, const rt::Training &training,
          const CostTable &costs, const PartitionProblem &base,
-         const std::vector<ConstraintSpec> &specs, int64_t workLimit)
+         const std::vector<ConstraintSpec> &specs, int64_t workLimit,
+         const solver::Settings &settings)
       : graph(graph), training(training), costs(costs), base(base),
-        specs(specs), workLimit(workLimit) {}
+        specs(specs), workLimit(workLimit), settings(settings) {}
 
   GraphStages solve(std::string &error);
 
@@ -156,6 +157,7 @@ private:
   const PartitionProblem &base;
   const std::vector<ConstraintSpec> &specs;
   const int64_t workLimit;
+  const solver::Settings settings;
 
   std::vector<std::pair<int32_t, int32_t>> edges; ///< ascending by the first
   std::optional<GraphResult> asked;
@@ -222,6 +224,7 @@ std::vector<int32_t> Solver::sortedBy(const Windows &w,
 /// says what is wrong with a constraint.
 bool Solver::tryOrder(std::vector<int32_t> order, std::string &error) {
   GraphStages found;
+  found.failure = best.failure; // of the bound, whichever order is taken
   found.staged = stagedGraph(graph, costs, std::move(order));
   const std::vector<Segment> segments = layerSegments(found.staged.graph);
   found.problem = base;
@@ -268,10 +271,13 @@ void Solver::askGraph() {
   }
   if (relaxed.check())
     return; // sums too large for it: the simple bound is left
-  asked = solveGraph(relaxed);
+  GraphSettings limited;
+  limited.solver = settings;
+  asked = solveGraph(relaxed, limited);
   if (asked->partition) {
     period = asked->partition->bound;
     rung = asked->partition->rung;
+    best.failure = asked->partition->failure;
   }
 }
 
@@ -359,8 +365,11 @@ GraphStages solveGraphStages(const Graph &graph, const rt::Training &training,
                              const CostTable &costs,
                              const PartitionProblem &problem,
                              const std::vector<ConstraintSpec> &constraints,
-                             int64_t workLimit, std::string &error) {
-  return Solver(graph, training, costs, problem, constraints, workLimit)
+                             int64_t workLimit,
+                             const solver::Settings &settings,
+                             std::string &error) {
+  return Solver(graph, training, costs, problem, constraints, workLimit,
+                settings)
       .solve(error);
 }
 

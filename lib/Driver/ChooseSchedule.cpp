@@ -19,6 +19,7 @@
 #include "takt/Frontend/Read.h"
 #include "takt/Schedule/Pipeline.h"
 #include "takt/Support/Quantity.h"
+#include "takt/Support/Search.h"
 
 #include "takt-rt/core/error.h"
 
@@ -174,14 +175,19 @@ ExitCode takt::chooseSchedule(CompileOptions &options, std::ostream &err) {
   if (options.stages == 0)
     ranks = rankCounts(options, devices, failed);
   std::vector<Candidate> candidates = candidatesOn(ranks, options);
-  size_t best = candidates.size();
+  const size_t none = candidates.size();
+  size_t best = none;
   for (size_t i = 0; i < candidates.size(); ++i) {
+    if (search::interrupted() && best < i) {
+      candidates.resize(i); // the best so far
+      break;
+    }
     evaluate(options, candidates[i]);
     if (candidates[i].hasPlan() &&
-        (best == candidates.size() || better(candidates[i], candidates[best])))
+        (best == none || better(candidates[i], candidates[best])))
       best = i;
   }
-  if (best == candidates.size()) {
+  if (best == none) {
     const Candidate &first = candidates.empty() ? failed : candidates.front();
     err << first.outcome.messages
         << "taktc: error: '--schedule=auto': no schedule has a plan on so many "

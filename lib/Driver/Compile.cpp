@@ -12,6 +12,7 @@
 #include "Compiler.h"
 #include "Cuts.h"
 #include "DiagnosticBridge.h"
+#include "Watch.h"
 
 #include "Coll/CollBridge.h"
 #include "Coll/CollDialect.h"
@@ -23,6 +24,7 @@
 #include "takt/Frontend/Read.h"
 #include "takt/Layer/Order.h"
 #include "takt/Lower/Lower.h"
+#include "takt/Support/Search.h"
 #include "takt/Support/TextFile.h"
 #include "takt/Transforms/Passes.h"
 
@@ -43,8 +45,9 @@ using rt::ExitCode;
 
 const char *takt::versionString() { return TAKT_VERSION; }
 
-Compiler::Compiler(const CompileOptions &options, std::ostream &err)
-    : options(options), err(err),
+Compiler::Compiler(const CompileOptions &options, std::ostream &err,
+                   Watch *watch)
+    : options(options), err(err), watch(watch),
       context(mlir::MLIRContext::Threading::DISABLED) {
   context
       .loadDialect<model::ModelDialect, pipe::PipeDialect, coll::CollDialect>();
@@ -118,6 +121,8 @@ std::string Compiler::hashInputs() {
     decisions += " assign=" + options.assign;
   if (options.costModel != "takt")
     decisions += " model=" + options.costModel;
+  if (options.searchWork != CompileOptions().searchWork)
+    decisions += fmt::format(" search={}", options.searchWork);
   for (const std::string &cut : options.cuts)
     decisions += " cut=" + cut;
   hash.update(decisions);
@@ -191,6 +196,7 @@ ExitCode Compiler::runPasses() {
   }
   assign.costModel = options.costModel;
   assign.workLimit = options.workLimit;
+  assign.searchWork = options.searchWork;
   assign.dumpSmt2 = options.dumpSmt2;
   if ((code = runPass(createAssignStagesPass(assign))) != ExitCode::Done ||
       (code = level(EmitKind::Plan, "3-stages.mlir")) != ExitCode::Done)
@@ -199,6 +205,7 @@ ExitCode Compiler::runPasses() {
   SchedulePassOptions order;
   order.schedule = schedule;
   order.dumpSmt2 = options.dumpSmt2;
+  order.searchWork = options.searchWork;
   if (namesScheduleFile(schedule))
     order.file = schedule;
   if ((code = runPass(createSchedulePass(order))) != ExitCode::Done ||
@@ -218,6 +225,7 @@ ExitCode Compiler::runPasses() {
     overlap.bucketSize = options.bucketSize;
     overlap.lanes = options.reduceLanes;
     overlap.dumpSmt2 = options.dumpSmt2;
+    overlap.searchWork = options.searchWork;
     if ((code = runPass(createOverlapCommsPass(overlap))) != ExitCode::Done)
       return code;
   }
@@ -333,6 +341,7 @@ std::optional<OverlapChoice> Compiler::chooseAgain() const {
   OverlapOptions overlap;
   overlap.bucketBytes = options.bucketSize;
   overlap.lanes = int32_t(options.reduceLanes);
+  overlap.limits.workLimit = options.searchWork;
   LoweringProblem problem = *beforeOverlap;
   return chooseOverlap(problem, overlap);
 }
@@ -351,7 +360,12 @@ ExitCode Compiler::run() {
   step(&Compiler::lowerToPlan);
   step(&Compiler::prove);
   step(&Compiler::predict);
+  interrupted = search::interrupted();
+  if (watch)
+    watch->endProgress();
   diags.print(err);
+  if (interrupted)
+    reportInterrupt();
   if (code != ExitCode::Done || written)
     return code;
   if (options.explainStages)
@@ -366,12 +380,13 @@ ExitCode Compiler::run() {
 
 int takt::compile(const CompileOptions &options) {
   try {
+    Watch watch(options.progress);
     CompileOptions settled = options;
     if (options.schedule == "auto")
       if (ExitCode code = chooseSchedule(settled, std::cerr);
           code != ExitCode::Done)
         return int(code);
-    return int(Compiler(settled, std::cerr).run());
+    return int(Compiler(settled, std::cerr, &watch).run());
   } catch (const rt::Error &error) {
     std::cerr << "taktc: error: " << error.what() << '\n';
     return int(error.code());

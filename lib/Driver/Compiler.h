@@ -37,10 +37,13 @@
 
 namespace takt {
 
+class Watch;
+
 class Compiler {
 public:
-  /// Messages go to `err`, which must outlive it.
-  Compiler(const CompileOptions &options, std::ostream &err);
+  /// Messages go to `err`, which must outlive it, as must `watch`, if given.
+  Compiler(const CompileOptions &options, std::ostream &err,
+           Watch *watch = nullptr);
   ~Compiler();
   rt::ExitCode run();
   /// Of the plan, after `run` has made one.
@@ -79,12 +82,14 @@ private:
   std::string searchReport();
   nlohmann::ordered_json costModelJson();
   std::string costModelReport();
+  void reportInterrupt();
 
   rt::ExitCode fail(const std::string &message,
                     rt::ExitCode code = rt::ExitCode::BadInput);
 
   const CompileOptions &options;
   std::ostream &err;
+  Watch *const watch;
   Diagnostics diags;
   mlir::MLIRContext context;
   ModelSpec model;
@@ -102,7 +107,8 @@ private:
   rt::Simulation simulation;
   /// With one all-reduce a stage, for the explanation of buckets.
   std::optional<LoweringProblem> beforeOverlap;
-  bool written = false; ///< the level that --emit names has been written
+  bool interrupted = false; ///< the searches ended with what they had
+  bool written = false;     ///< the level that --emit names has been written
 };
 
 /// Puts schedule, stages and chunks in the place of '--schedule=auto'; the table

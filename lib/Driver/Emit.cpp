@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Compiler.h"
+#include "Watch.h"
 
 #include "Pipe/PipeBridge.h"
 #include "takt/Support/Quantity.h"
@@ -44,6 +45,7 @@ std::string Compiler::moduleText() {
 }
 
 ExitCode Compiler::write(const std::string &path, const std::string &content) {
+  const UnfinishedFile guard(rt::temporaryName(path));
   rt::writeFile(path, content);
   return ExitCode::Done;
 }
@@ -106,6 +108,7 @@ ExitCode Compiler::emitPlan() {
       return fail("a plan is binary: name a file with '-o', or take "
                   "'--emit=plan-text' (or '-f')",
                   ExitCode::Usage);
+    const UnfinishedFile guard(rt::temporaryName(path));
     rt::writePlan(plan, path);
     return ExitCode::Done;
   }
@@ -261,6 +264,27 @@ std::string Compiler::costModelReport() {
                                            : "");
 }
 
+/// What was taken and how far from the best it may be.
+void Compiler::reportInterrupt() {
+  std::string found = "before any answer was found";
+  std::string error;
+  auto parts = module ? pipe::findProgram(*module, error) : std::nullopt;
+  if (parts) {
+    const int64_t step = parts->program.getObjectiveNs();
+    const int64_t bound = parts->program.getBoundNs();
+    found =
+        fmt::format("took the best so far: stages {}, bound {}, gap {:.2f} %",
+                    formatTime(step), formatTime(bound),
+                    step > 0 ? 100 * double(step - bound) / double(step) : 0);
+    if (const nlohmann::ordered_json search = searchJson(); !search.is_null())
+      found += fmt::format("; schedule {}, bound {}, gap {:.2f} %",
+                           formatTime(search["makespan_ns"].get<int64_t>()),
+                           formatTime(search["bound_ns"].get<int64_t>()),
+                           100 * search["gap"].get<double>());
+  }
+  err << "taktc: warning: interrupted: " << found << '\n';
+}
+
 nlohmann::ordered_json Compiler::reportJson() {
   // What only the compiler knows follows on what any plan tells.
   auto json = nlohmann::ordered_json::parse(rt::toJson(rt::summarize(plan)));
@@ -269,6 +293,7 @@ nlohmann::ordered_json Compiler::reportJson() {
   if (options.explainComm)
     json["communication"] = overlapJson(plan, simulation, chooseAgain());
   json["cost_model"] = costModelJson();
+  json["interrupted"] = interrupted;
   return json;
 }
 

@@ -42,6 +42,7 @@ void BoxSearch::run(Stages start) {
     const Box box = *open.begin();
     if (box.bound >= bestTotal)
       break; // so have all others
+    running.setBound(std::min(box.bound, unresolved));
     if (meter.exhausted()) {
       unresolved = std::min(unresolved, box.bound);
       break;
@@ -60,6 +61,7 @@ void BoxSearch::consider(Stages stages) {
     return;
   bestTotal = total;
   best = std::move(stages);
+  running.setBest(bestTotal);
 }
 
 /// Cuts off what the bounds rule out already; false if nothing is left.

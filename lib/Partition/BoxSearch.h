@@ -70,6 +70,7 @@ private:
   Stages best;
   Nanos bestTotal = kNever;
   Nanos unresolved = kNever; ///< least bound of what was given up
+  search::Running running{"stages: exact search"};
 };
 
 } // namespace takt::partition

@@ -24,6 +24,7 @@
 #pragma once
 
 #include "takt/Partition/Problem.h"
+#include "takt/Support/Search.h"
 
 #include <algorithm>
 #include <limits>
@@ -50,11 +51,15 @@ struct Score {
   Nanos total = kNever, sum = 0, slowest = 0, reduce = 0;
 };
 
-/// Transitions looked at, and when to stop.
+/// Transitions looked at, and when to stop. The search for a first answer goes
+/// on when the process is interrupted.
 struct WorkMeter {
   int64_t done = 0;
   int64_t limit = 0;
-  bool exhausted() const { return done >= limit; }
+  bool mayBreak = true;
+  bool exhausted() const {
+    return done >= limit || (mayBreak && search::interrupted());
+  }
 };
 
 class Chain {

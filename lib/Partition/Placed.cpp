@@ -96,6 +96,7 @@ private:
   Nanos bestTotal = kNever, rootBound = 0;
   Bytes leastPeak = 0;
   bool ended = false;
+  search::Running running{"stages: branch and bound"};
 };
 
 PlacedSearch::PlacedSearch(const PartitionProblem &problem, int64_t option,
@@ -116,6 +117,7 @@ PlacedSearch::PlacedSearch(const PartitionProblem &problem, int64_t option,
         transfersFrom[s + 1] + (s + 1 < stages ? leastTransfer(s) : 0);
   }
   rootBound = boundOf(0, 0, noSums());
+  running.setBound(rootBound);
 }
 
 bool PlacedSearch::mayEnd(int64_t at) const {
@@ -203,6 +205,8 @@ void PlacedSearch::take(const Cuts &cuts, const Worth &worth) {
     return;
   bestTotal = worth.total;
   best = cuts;
+  meter.mayBreak = true; // there is an answer now
+  running.setBest(bestTotal);
 }
 
 /// Moves cut `one`, and `other` if it is not 0; keeps what is better.
@@ -381,7 +385,8 @@ PartitionResult solvePlaced(const PartitionProblem &problem,
       least = least == 0 ? mean : std::min(least, mean);
       continue;
     }
-    WorkMeter meter{0, std::min(workLimit, kMostNodes)};
+    WorkMeter meter{0, std::min(workLimit, kMostNodes),
+                    result.partition.has_value()};
     PlacedSearch search(problem, int64_t(o), meter);
     search.run();
     if (search.found() || !search.isEnded())
@@ -401,7 +406,7 @@ PartitionResult solvePlaced(const PartitionProblem &problem,
     Partition &partition = *result.partition;
     partition.bound = std::min(bound, partition.objective);
     partition.method = partition.bound < partition.objective
-                           ? "heuristic (work limit)"
+                           ? fmt::format("heuristic ({})", search::whyEnded())
                        : problem.cuts ? "given cuts"
                                       : "exact";
     return result;

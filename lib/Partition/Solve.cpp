@@ -16,6 +16,8 @@
 #include "PeriodSearch.h"
 #include "Placed.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace takt {
@@ -36,7 +38,8 @@ void runSearch(const Chain &chain, WorkMeter &meter, Stages start,
   result.partition->bound = search.bound();
   result.partition->work = result.work = meter.done;
   if (search.bound() < search.objective())
-    result.partition->method = "heuristic (work limit)";
+    result.partition->method =
+        fmt::format("heuristic ({})", search::whyEnded());
   else
     result.partition->method = chain.problem().cuts ? "given cuts" : "exact";
 }
@@ -47,7 +50,7 @@ PartitionResult solveOnce(const PartitionProblem &problem, int64_t workLimit,
   PartitionResult result;
   const Chain chain(problem);
   // The heuristics may take half of the work, so that bounds get the rest.
-  WorkMeter meter{0, workLimit / 2};
+  WorkMeter meter{0, workLimit / 2, false};
   Stages start;
   if (chain.numOptions() > 0 && chain.exactStages() <= chain.maxStages())
     start = bestUniform(chain, meter);
@@ -69,6 +72,7 @@ PartitionResult solveOnce(const PartitionProblem &problem, int64_t workLimit,
       return result;
     }
   }
+  meter.mayBreak = true;
   improve(chain, meter, start);
   meter.limit = workLimit;
 
@@ -153,7 +157,8 @@ PartitionResult solvePartition(const PartitionProblem &problem,
     best.partition->work = work;
     best.partition->bound = bound;
     if (bound < best.partition->objective)
-      best.partition->method = "heuristic (work limit)";
+      best.partition->method =
+          fmt::format("heuristic ({})", search::whyEnded());
   } else if (!best.outOfWork) {
     best.infeasible = explainAll(problem, workLimit);
   }

@@ -8,11 +8,13 @@
 // Bound search. The lower bound itself is probed first: analytic bounds are
 // often met, and then one probe is a whole proof. Afterwards the interval is
 // halved. A probe stays open when it has used half of the work left: the search
-// goes on above its limit, where better values may still be found, and the bound
-// stays below it.
+// goes on above its limit, where better values may still be found, and the
+// bound stays below it.
 //
 //===----------------------------------------------------------------------===//
 #include "takt/Solver/Solver.h"
+
+#include "takt/Support/Search.h"
 
 #include <algorithm>
 
@@ -23,10 +25,12 @@ namespace {
 class Search {
 public:
   Search(const Problem &problem, Integer objective, const Settings &settings)
-      : problem(problem), objective(objective), settings(settings) {}
+      : problem(problem), objective(objective), settings(settings),
+        running(settings.name + ": constraint solver") {}
 
   Optimum run(int64_t lowerBound, const std::optional<Values> &incumbent) {
     best.bound = lowerBound;
+    running.setBound(lowerBound);
     if (incumbent && !verify(problem, *incumbent))
       keep(*incumbent);
     else if (probe(std::nullopt) == Verdict::Unsatisfiable)
@@ -45,13 +49,14 @@ public:
 private:
   /// Probes with less than a 64th of the limit would find nothing.
   bool exhausted() const {
-    return best.failure ||
+    return best.failure || takt::search::interrupted() ||
            settings.workLimit - best.work <= settings.workLimit / 64;
   }
 
   void keep(const Values &values) {
     best.values = values;
     best.value = values.integers[objective.id];
+    running.setBest(best.value);
   }
 
   /// Asks for an objective of at most `limit`.
@@ -60,7 +65,7 @@ private:
     if (verdict == Verdict::Satisfiable)
       return;
     if (verdict == Verdict::Unsatisfiable)
-      best.bound = limit + 1;
+      running.setBound(best.bound = limit + 1);
     low = limit + 1;
   }
 
@@ -87,6 +92,7 @@ private:
   Optimum best;
   /// Nothing is asked for below: proven, or left open by a probe.
   int64_t low = 0;
+  takt::search::Running running;
 };
 
 } // namespace

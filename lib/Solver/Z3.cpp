@@ -6,15 +6,16 @@
 //===----------------------------------------------------------------------===//
 //
 // A fresh context and solver for every question: a plain one with Z3's sparse
-// difference logic engine, which on scheduling problems beats the optimizer, the
-// incremental mode and the dense engine that "QF_IDL" would choose; QF_FD for
-// weighted sums without integers, which it propagates.
-// Kept to the API of Z3 4.8.12. Its C++ header reports a mismatch of sorts by
-// `assert`, so only integers meet integers here and every variable is declared
-// in one place.
+// difference logic engine, which on scheduling problems beats the optimizer,
+// the incremental mode and the dense engine that "QF_IDL" would choose; QF_FD
+// for weighted sums without integers, which it propagates. Kept to the API of
+// Z3 4.8.12. Its C++ header reports a mismatch of sorts by `assert`, so only
+// integers meet integers here and every variable is declared in one place.
 //
 //===----------------------------------------------------------------------===//
 #include "takt/Solver/Solver.h"
+
+#include "takt/Support/Search.h"
 
 #include <fmt/format.h>
 #include <z3++.h>
@@ -30,8 +31,8 @@ namespace {
 
 /// Z3's limits are unsigned 32-bit numbers, and 0 means none.
 unsigned clampWork(int64_t work) {
-  return unsigned(std::clamp<int64_t>(
-      work, 1, std::numeric_limits<unsigned>::max()));
+  return unsigned(
+      std::clamp<int64_t>(work, 1, std::numeric_limits<unsigned>::max()));
 }
 
 bool sumsOnly(const Problem &problem) {
@@ -39,8 +40,8 @@ bool sumsOnly(const Problem &problem) {
 }
 
 /// Z3's `rlimit` counts steps of the preprocessing fairly but nearly nothing of
-/// what the difference logic engine does to explain a conflict, which grows with
-/// the integers. This makes a second of either cost the same.
+/// what the difference logic engine does to explain a conflict, which grows
+/// with the integers. This makes a second of either cost the same.
 int64_t workOfConflict(const Problem &problem) {
   return 5 * int64_t(problem.integers.size());
 }
@@ -53,12 +54,14 @@ class Question {
 public:
   Question(const Problem &problem, const Settings &settings)
       : problem(problem), settings(settings),
-        solver(sumsOnly(problem)
-                   ? z3::solver(context, "QF_FD")
-                   : z3::solver(context, z3::solver::simple())) {
+        solver(sumsOnly(problem) ? z3::solver(context, "QF_FD")
+                                 : z3::solver(context, z3::solver::simple())) {
     z3::params params(context);
     params.set("random_seed", 0u);
     params.set("threads", 1u);
+    // Its own handler of SIGINT would hide the signal from whoever waits for
+    // it.
+    params.set("ctrl_c", false);
     params.set("rlimit", clampWork(settings.workLimit));
     if (!sumsOnly(problem)) {
       params.set("arith.solver", 1u);
@@ -73,7 +76,7 @@ public:
   Answer ask() {
     dump();
     Answer answer;
-    const z3::check_result result = solver.check();
+    const z3::check_result result = check();
     answer.work = workSpent();
     switch (result) {
     case z3::sat:
@@ -92,6 +95,11 @@ public:
   }
 
 private:
+  z3::check_result check() {
+    const takt::search::Breaker breaker([this] { context.interrupt(); });
+    return solver.check();
+  }
+
   void declare() {
     // Numbered names: those of the problem need not be unique.
     for (size_t i = 0; i < problem.integers.size(); ++i)
@@ -104,8 +112,8 @@ private:
       truths.push_back(context.bool_const(
           fmt::format("{}:{}", problem.truths[t], t).c_str()));
     for (size_t r = 0; r < problem.rules.size(); ++r)
-      rules.push_back(
-          context.bool_const(fmt::format("{}!{}", problem.rules[r], r).c_str()));
+      rules.push_back(context.bool_const(
+          fmt::format("{}!{}", problem.rules[r], r).c_str()));
   }
 
   z3::expr literal(const Literal &l) {
@@ -240,11 +248,19 @@ Answer takt::solver::decide(const Problem &problem, const Settings &settings) {
     answer.failure = {Failure::Kind::Solver, *fault};
     return answer;
   }
+  if (takt::search::interrupted()) {
+    answer.message = "interrupted";
+    return answer;
+  }
   try {
     answer = Question(problem, settings).ask();
   } catch (const DumpError &error) {
     answer.failure = {Failure::Kind::Dump, error.what()};
   } catch (const z3::exception &error) {
+    if (takt::search::interrupted()) { // as it says it in some places
+      answer.message = "interrupted";
+      return answer;
+    }
     answer.failure = {Failure::Kind::Solver, std::string("Z3: ") + error.msg()};
   } catch (const std::exception &error) {
     answer.failure = {Failure::Kind::Solver, error.what()};

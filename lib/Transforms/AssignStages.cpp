@@ -72,6 +72,13 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
                                   const PartitionCluster &devices,
                                   std::optional<ByPublishedModel> &published);
   llvm::LogicalResult reportPins(const GraphStages &found);
+  solver::Settings solverSettings() const {
+    solver::Settings settings;
+    settings.workLimit = searchWork;
+    settings.dumpFolder = dumpSmt2;
+    settings.name = "stages";
+    return settings;
+  }
   pipe::ProgramOp write(model::GraphOp graph, pipe::ClusterOp cluster,
                         const Graph &layers,
                         const std::vector<Segment> &segments,
@@ -258,10 +265,7 @@ llvm::LogicalResult AssignStages::assign() {
   // Clashes are explained for stages with devices of their own.
   if (!result.partition && !result.outOfWork && !constraints->empty() &&
       problem.rankOfStage.empty()) {
-    solver::Settings settings;
-    settings.dumpFolder = dumpSmt2;
-    settings.name = "stages";
-    ClashReport clash = explainClash(problem, *constraints, settings);
+    ClashReport clash = explainClash(problem, *constraints, solverSettings());
     if (failed(reportFailure(*graph, clash.failure)))
       return failure();
     if (!clash.cores.empty())
@@ -299,9 +303,11 @@ AssignStages::assignGraph(model::GraphOp graph, pipe::ClusterOp cluster,
     std::string error;
     found = solveGraphStages(layers, training, costs, problem,
                              pipe::exportConstraints(getOperation()), workLimit,
-                             error);
+                             solverSettings(), error);
     if (!error.empty())
       return graph.emitError() << error;
+    if (failed(reportFailure(graph, found.failure)))
+      return failure();
   }
   if (!found.contradiction.empty())
     return reportPins(found);

@@ -73,6 +73,7 @@ llvm::LogicalResult OverlapComms::overlap() {
   options.bucketBytes = bucketSize;
   options.lanes = int32_t(lanes);
   options.limits.dumpFolder = dumpSmt2;
+  options.limits.workLimit = searchWork;
   OverlapChoice choice = chooseOverlap(*problem, options);
   for (const StageOverlap &stage : choice.stages)
     if (stage.solution.failure) {

@@ -31,8 +31,8 @@
 #include <sstream>
 
 using namespace takt;
-using rt::ExitCode;
 using nlohmann::ordered_json;
+using rt::ExitCode;
 
 namespace {
 
@@ -53,8 +53,8 @@ struct Row {
   }
 };
 
-/// Whether a file is a model, by its only key that matters here. What is neither
-/// is left to the reader of clusters, which knows presets.
+/// Whether a file is a model, by its only key that matters here. What is
+/// neither is left to the reader of clusters, which knows presets.
 bool isModel(const std::string &path) {
   std::error_code none;
   if (!std::filesystem::is_regular_file(path, none))
@@ -81,9 +81,9 @@ std::string readSet(const std::string &words, CompileOptions &options) {
   addCompileOptions(app, options, text);
   if (arguments::parse(app, int(pointers.size()), pointers.data()))
     return "-"; // it has been said
-  for (const char *name : {"model", "cluster", "--output", "--emit", "--format",
-                           "--quiet", "--force", "--explain", "--dump-levels",
-                           "--dump-smt2"})
+  for (const char *name :
+       {"model", "cluster", "--output", "--emit", "--format", "--quiet",
+        "--progress", "--force", "--explain", "--dump-levels", "--dump-smt2"})
     if (app.get_option(name)->count() > 0)
       return fmt::format("'--with \"{}\"' may hold what changes a plan, and "
                          "not '{}'",

@@ -24,6 +24,8 @@
 #include <filesystem>
 #include <map>
 
+#include <unistd.h>
+
 using namespace takt;
 using arguments::oneOf, arguments::wholeNumber;
 
@@ -96,6 +98,10 @@ void takt::addCompileOptions(CLI::App &app, CompileOptions &options,
   app.add_option("--work-limit", options.workLimit,
                  "transitions the exact search may look at")
       ->check(wholeNumber(1, int64_t(1) << 60));
+  app.add_option("--search-work", options.searchWork,
+                 "work of the constraint solver on one question; 10000000 is "
+                 "about a second")
+      ->check(wholeNumber(1, int64_t(1) << 60));
   app.add_option("--overlap", text.overlap,
                  "reduce gradients in buckets beside the last backward where "
                  "that is shorter: on or off")
@@ -118,6 +124,9 @@ void takt::addCompileOptions(CLI::App &app, CompileOptions &options,
       ->check(oneOf({"text", "json"}))
       ->default_str("text");
   app.add_flag("-q,--quiet", options.quiet, "no report");
+  app.add_flag("--progress", options.progress,
+               "a line a second about a search that runs, also where standard "
+               "error is no terminal");
   app.add_flag("-f,--force", options.force, "binary output to a terminal");
 }
 
@@ -152,6 +161,7 @@ std::string takt::settle(const OptionTexts &text, const CLI::Option *output,
   options.emit = kEmitKinds.at(text.emit);
   options.overlap = text.overlap == "on";
   options.json = text.format == "json";
+  options.progress |= !options.quiet && isatty(STDERR_FILENO) != 0;
   if (!text.bucketSize.empty()) {
     Parsed<int64_t> size = parseBytes(text.bucketSize);
     if (!size || size.value == 0)

@@ -52,7 +52,8 @@ int main(int argc, char **argv) {
                "taktc");
   app.set_version_flag("--version", versionText());
   app.footer("Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 proven "
-             "infeasible,\n4 limit reached, 70 internal error.");
+             "infeasible,\n4 limit reached, 70 internal error, 130 interrupted "
+             "twice.");
   CompileOptions options;
   OptionTexts text;
   addCompileOptions(app, options, text);
@@ -66,8 +67,8 @@ int main(int argc, char **argv) {
 
   CompareOptions compareOptions;
   std::string compareFormat = "text";
-  CLI::App *comparison = app.add_subcommand(
-      "compare", "models, clusters or options side by side");
+  CLI::App *comparison =
+      app.add_subcommand("compare", "models, clusters or options side by side");
   comparison->add_option("files", compareOptions.files,
                          "model YAMLs, and cluster YAMLs or presets");
   comparison

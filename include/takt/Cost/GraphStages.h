@@ -50,15 +50,19 @@ struct GraphStages {
   /// the second reads, perhaps through others, what is pinned by the first to
   /// a later stage. Empty: there are none.
   std::vector<int32_t> contradiction;
+  solver::Failure failure; ///< of the bound, which then is a weaker one
 };
 
 /// `problem` is that of `layerSegments(graph)` with the user's options; its cuts
-/// count layers. `constraints` are those of the model.
+/// count layers. `constraints` are those of the model, `settings` those of each
+/// question to the solver.
 GraphStages solveGraphStages(const Graph &graph, const rt::Training &training,
                              const CostTable &costs,
                              const PartitionProblem &problem,
                              const std::vector<ConstraintSpec> &constraints,
-                             int64_t workLimit, std::string &error);
+                             int64_t workLimit,
+                             const solver::Settings &settings,
+                             std::string &error);
 
 /// Who reads what a layer makes, and what keeps layers in order.
 std::vector<SegmentTensor> layerTensors(const Graph &graph,

@@ -46,9 +46,10 @@ struct CompileOptions {
   std::string dumpLevels; ///< folder that receives every level; empty: none
   std::string dumpSmt2;   ///< folder for the solver's questions; empty: none
   bool explainStages = false, explainComm = false;
-  bool json = false;  ///< the report as JSON on standard output
-  bool quiet = false; ///< no report
-  bool force = false; ///< binary to a terminal all the same
+  bool json = false;     ///< the report as JSON on standard output
+  bool quiet = false;    ///< no report
+  bool progress = false; ///< a line a second about searches that run
+  bool force = false;    ///< binary to a terminal all the same
 
   int64_t stages = 0;            ///< 0: free
   int64_t maxStages = 0;         ///< 0: no limit
@@ -60,6 +61,7 @@ struct CompileOptions {
   int64_t chunks = 0; ///< stages a rank; 0: the fewest that the schedule has
   std::string costModel = "takt";       ///< whose formula chooses the stages
   int64_t workLimit = int64_t(4) << 30; ///< of the exact search
+  int64_t searchWork = 20000000;        ///< of the constraint solver
   bool overlap = true;     ///< gradient buckets beside the last backward
   int64_t bucketSize = 0;  ///< bytes that close a bucket; 0: by the stage
   int64_t reduceLanes = 1; ///< of each rank: 1 or 2

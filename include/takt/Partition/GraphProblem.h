@@ -140,6 +140,7 @@ struct GraphPartition {
   GraphRung rung = GraphRung::Average;
   int64_t downSets = 0; ///< counted; more than the cap: the count stopped there
   int64_t work = 0;     ///< blocks looked at, for determinism and tests
+  solver::Failure failure; ///< of the bound, which then is a weaker one
 
   double gap() const {
     return objective > 0 ? double(objective - bound) / double(objective) : 0;
@@ -188,6 +189,7 @@ int64_t countDownSets(const GraphProblem &problem, int64_t cap);
 struct GraphBound {
   Nanos value = 0;
   GraphRung rung = GraphRung::Average;
+  solver::Failure failure; ///< the first; it ends the relaxation
 };
 GraphBound averageBound(const GraphProblem &problem);
 GraphBound bottleneckBound(const GraphProblem &problem,

@@ -107,13 +107,13 @@ std::optional<std::string> verify(const Problem &problem, const Values &values);
 enum class Verdict : uint8_t {
   Satisfiable,
   Unsatisfiable,
-  Unknown, ///< work limit, or no solver in this build
+  Unknown, ///< work limit, interrupted, or no solver in this build
 };
 
 struct Settings {
   /// Most work of one question: roughly 10^7 a CPU second. Counted are Z3's own
-  /// steps (`rlimit`) and its conflicts, each by the number of integers. A search
-  /// of several probes shares it.
+  /// steps (`rlimit`) and its conflicts, each by the number of integers. A
+  /// search of several probes shares it.
   int64_t workLimit = 20000000;
   /// Folder that receives each question as SMT-LIB 2 (`NAME-1.smt2`, ...);
   /// empty: none. It is made when it is not there.
@@ -136,11 +136,12 @@ struct Failure {
 
 struct Answer {
   Verdict verdict = Verdict::Unknown;
-  Values values;             ///< when Satisfiable; passes `verify`
-  std::vector<int32_t> core; ///< when Unsatisfiable: rules that clash, ascending
-  int64_t work = 0;          ///< spent, in units of `Settings::workLimit`
-  std::string message;       ///< when Unknown and no failure: why
-  Failure failure;           ///< then Unknown
+  Values values; ///< when Satisfiable; passes `verify`
+  std::vector<int32_t>
+      core;            ///< when Unsatisfiable: rules that clash, ascending
+  int64_t work = 0;    ///< spent, in units of `Settings::workLimit`
+  std::string message; ///< when Unknown and no failure: why
+  Failure failure;     ///< then Unknown
 };
 
 /// One question. The core need not be minimal.
@@ -158,11 +159,11 @@ struct Optimum {
 };
 
 /// Least value of `objective`. Probes from `lowerBound`, which the caller
-/// proves by other means, up to the value of `incumbent`, an answer he has; each
-/// probe is a new solver, which is steadier than an incremental one. No probe
-/// takes more than half of the work left, so that one that stays open does not
-/// keep the others from finding better values. When the work limit ends the
-/// search, what was found and proven so far is returned.
+/// proves by other means, up to the value of `incumbent`, an answer he has;
+/// each probe is a new solver, which is steadier than an incremental one. No
+/// probe takes more than half of the work left, so that one that stays open
+/// does not keep the others from finding better values. When the work limit
+/// ends the search, what was found and proven so far is returned.
 Optimum minimise(const Problem &problem, Integer objective, int64_t lowerBound,
                  const std::optional<Values> &incumbent,
                  const Settings &settings);

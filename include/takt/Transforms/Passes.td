@@ -119,6 +119,8 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     Option<"workLimit", "work-limit", "int64_t",
            /*default=*/"int64_t(4) << 30",
            "Transitions looked at before the best answer so far is taken">,
+    Option<"searchWork", "search-work", "int64_t", /*default=*/"20000000",
+           "Work of the constraint solver on a bound or a clash">,
     Option<"dumpSmt2", "dump-smt2", "std::string", /*default=*/"",
            "Folder that receives what the constraint solver is asked">
   ];
@@ -216,6 +218,9 @@ def OverlapCommsPass : Pass<"takt-overlap-comms", "::mlir::ModuleOp"> {
            "shortest end of each stage">,
     Option<"lanes", "lanes", "int64_t", /*default=*/"1",
            "Lanes that reduce, of each rank: 1 or 2">,
+    Option<"searchWork", "search-work", "int64_t", /*default=*/"20000000",
+           "Work of the constraint solver before the best order so far is "
+           "taken">,
     Option<"dumpSmt2", "dump-smt2", "std::string", /*default=*/"",
            "Folder that receives the questions to Z3; empty: none">
   ];

@@ -191,7 +191,9 @@ public:
   Probes(const Context &context, const Choice &choice, const Average &mean,
          Nanos known, const solver::Settings &settings)
       : relaxation(context, choice, mean), replicas(choice.replicas),
-        low(mean.bound), known(known), settings(settings) {}
+        low(mean.bound), known(known), settings(settings) {
+    running.setBest(known);
+  }
 
   /// Spends at most `work`.
   Nanos run(int64_t work) {
@@ -205,13 +207,16 @@ public:
         low = limit + 1;
       else if (verdict == solver::Verdict::Satisfiable)
         high = limit;
-      if (verdict == solver::Verdict::Unknown || left <= 0 ||
+      running.setBound(std::min(low, known));
+      if (verdict == solver::Verdict::Unknown || left <= 0 || failed ||
           high - low <= known / kPrecision)
         break;
       limit = low + (high - low) / 2;
     }
     return low;
   }
+  /// What kept a question from being asked or its answer from being used.
+  const solver::Failure &failure() const { return failed; }
 
 private:
   solver::Verdict probe(Nanos period) {
@@ -219,6 +224,7 @@ private:
     const solver::Answer answer =
         decide(relaxation.atMost(period * replicas), settings);
     left -= answer.work;
+    failed = answer.failure;
     return answer.verdict;
   }
 
@@ -228,12 +234,14 @@ private:
   const Nanos known;
   solver::Settings settings;
   int64_t left = 0;
+  solver::Failure failed;
+  search::Running running{"period of the graph: bottleneck relaxation"};
 };
 
 } // namespace
 
 GraphBound averageBound(const GraphProblem &problem) {
-  return {average(Context(problem)).bound, GraphRung::Average};
+  return {average(Context(problem)).bound, GraphRung::Average, {}};
 }
 
 GraphBound bottleneckBound(const GraphProblem &problem,
@@ -243,6 +251,7 @@ GraphBound bottleneckBound(const GraphProblem &problem,
   const Average mean = average(context);
   Nanos bound = known.objective;
   const std::vector<Choice> &choices = context.use.choices();
+  solver::Failure failure;
   if (settings.workLimit <= 0)
     bound = mean.bound;
   for (size_t c = 0; c < choices.size() && bound > mean.bound; ++c) {
@@ -252,10 +261,14 @@ GraphBound bottleneckBound(const GraphProblem &problem,
     Probes probes(context, choices[c], mean, known.objective, share);
     bound = std::min(bound,
                      probes.run(settings.workLimit / int64_t(choices.size())));
+    failure = probes.failure();
+    if (failure)
+      bound = mean.bound; // the other ways to run it are not asked about
   }
   if (bound > mean.bound)
-    return {bound, GraphRung::Bottleneck};
-  return {std::min(mean.bound, known.objective), GraphRung::Average};
+    return {bound, GraphRung::Bottleneck, {}};
+  return {std::min(mean.bound, known.objective), GraphRung::Average,
+          std::move(failure)};
 }
 
 } // namespace takt

@@ -15,12 +15,18 @@
 
 #include "DeviceUse.h"
 
+#include "takt/Support/Search.h"
+
 namespace takt::graphcut {
 
-/// Blocks looked at; the program stops when `done` reaches `limit`.
+/// Blocks looked at; the program stops when `done` reaches `limit`. The search
+/// for a first answer goes on when the process is interrupted.
 struct Meter {
   int64_t done = 0, limit = 0;
-  bool exhausted() const { return done >= limit; }
+  bool mayBreak = true;
+  bool exhausted() const {
+    return done >= limit || (mayBreak && search::interrupted());
+  }
 };
 
 /// What all programs on one problem share.

@@ -38,9 +38,11 @@ public:
     // The first order is cut whatever the limit, so that there is an answer.
     const int64_t limit = meter.limit;
     meter.limit = INT64_MAX;
+    meter.mayBreak = false;
     for (const std::vector<int32_t> &order : fixedOrders()) {
       admit(spreadKeys(order));
       meter.limit = limit;
+      meter.mayBreak = true;
     }
     if (fixedOnly)
       return best;
@@ -143,8 +145,10 @@ private:
     if (answer.partition.blocks.empty())
       return;
     one.fitness = answer.partition.objective;
-    if (one.fitness < fitnessOfBest())
+    if (one.fitness < fitnessOfBest()) {
       best = std::move(answer.partition);
+      running.setBest(best.objective);
+    }
   }
 
   void generation() {
@@ -183,6 +187,7 @@ private:
   uint64_t state;
   std::vector<Individual> population;
   GraphPartition best;
+  search::Running running{"period of the graph: order search"};
 };
 
 } // namespace

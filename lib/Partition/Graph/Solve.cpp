@@ -104,6 +104,9 @@ GraphResult solveGraph(const GraphProblem &problem,
   bool exact = false;
   if (lattice) {
     const Nanos limit = hasAnswer(best) ? best.objective - 1 : kNever;
+    search::Running running("period of the graph: program over down-sets");
+    if (hasAnswer(best))
+      running.setBest(best.objective);
     Answer answer = bestChain(context, *lattice, limit, meter);
     exact = answer.finished;
     if (hasAnswer(answer.partition))
@@ -117,9 +120,10 @@ GraphResult solveGraph(const GraphProblem &problem,
     best.bound = best.objective;
     best.rung = GraphRung::DownSets;
   } else {
-    const GraphBound bound = bottleneckBound(problem, best, settings.solver);
+    GraphBound bound = bottleneckBound(problem, best, settings.solver);
     best.bound = bound.value;
     best.rung = bound.rung;
+    best.failure = std::move(bound.failure);
   }
   result.partition = std::move(best);
   return result;

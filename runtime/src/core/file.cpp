@@ -83,6 +83,10 @@ std::string readFile(const std::string &path) {
   return readFileIf(path, [](const std::string &) { return true; });
 }
 
+std::string temporaryName(const std::string &path) {
+  return fmt::format("{}.tmp{}", path, getpid());
+}
+
 void writeFile(const std::string &path, const std::string &content) {
   if (path == "-")
     return writeAll(stdout, content, "standard output");
@@ -94,7 +98,7 @@ void writeFile(const std::string &path, const std::string &content) {
       failWithErrno("open", path);
     return writeAll(file.get(), content, path);
   }
-  std::string temporary = fmt::format("{}.tmp{}", path, getpid());
+  const std::string temporary = temporaryName(path);
   try {
     FilePointer file(std::fopen(temporary.c_str(), "wb"));
     if (!file)

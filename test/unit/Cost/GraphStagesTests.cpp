@@ -115,7 +115,7 @@ GraphStages solve(const Posed &posed,
   std::string error;
   GraphStages found =
       solveGraphStages(posed.graph, posed.training, posed.costs, posed.problem,
-                       constraints, int64_t(1) << 30, error);
+                       constraints, int64_t(1) << 30, {}, error);
   EXPECT_EQ(error, "");
   return found;
 }

@@ -10,14 +10,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "takt/Solver/Solver.h"
+#include "takt/Support/Search.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <thread>
 
 using namespace takt::solver;
 
@@ -107,10 +110,64 @@ TEST_F(SolverTest, InfeasibleIsProvenBeforeAnyBound) {
   EXPECT_FALSE(optimum.values);
 }
 
+TEST_F(SolverTest, AnInterruptKeepsTheIncumbentAndItsBound) {
+  Integer end;
+  const Problem problem =
+      oneMachine({3, 4, 2, 7, 5, 1, 6, 6}, {5, 0, 8, 2, 2, 20, 1, 9}, end);
+  Values serial;
+  serial.integers = {0, 100, 20, 23, 27, 29, 36, 41, 42, 48};
+  takt::search::interrupt();
+  const Optimum optimum = minimise(problem, end, 7, serial, {});
+  const Answer answer = decide(problem, {});
+  takt::search::clearInterrupt();
+  EXPECT_EQ(optimum.value, 100);
+  EXPECT_EQ(optimum.bound, 7);
+  EXPECT_FALSE(optimum.failure);
+  EXPECT_EQ(answer.verdict, Verdict::Unknown);
+  EXPECT_FALSE(answer.failure);
+}
+
+TEST_F(SolverTest, ABreakerEndsAQuestionThatRuns) {
+  // Pigeons: too many for any solver, and for the work it may do.
+  Problem problem;
+  constexpr int kHoles = 14;
+  std::vector<std::vector<Truth>> in(kHoles + 1);
+  for (int p = 0; p <= kHoles; ++p) {
+    Clause somewhere;
+    for (int h = 0; h < kHoles; ++h) {
+      in[p].push_back(problem.addTruth("in"));
+      somewhere.push_back(holds(in[p][h]));
+      for (int q = 0; q < p; ++q)
+        problem.require({fails(in[p][h]), fails(in[q][h])});
+    }
+    problem.require(somewhere);
+  }
+  const Integer x = problem.addInteger("x");
+  problem.require({atLeast(x, kOrigin, 1)});
+  Settings settings;
+  settings.workLimit = int64_t(1) << 60;
+  std::atomic<bool> ended{false};
+  std::thread other([&] {
+    while (!takt::search::callBreakers())
+      std::this_thread::yield(); // it has not begun
+    takt::search::interrupt();
+    while (!ended) {
+      takt::search::callBreakers();
+      std::this_thread::yield();
+    }
+  });
+  const Answer answer = decide(problem, settings);
+  ended = true;
+  other.join();
+  takt::search::clearInterrupt();
+  EXPECT_EQ(answer.verdict, Verdict::Unknown);
+  EXPECT_FALSE(answer.failure) << answer.failure.message;
+}
+
 TEST_F(SolverTest, WorkLimitKeepsTheIncumbentAndItsBound) {
   Integer end;
-  const Problem problem = oneMachine({3, 4, 2, 7, 5, 1, 6, 6},
-                                     {5, 0, 8, 2, 2, 20, 1, 9}, end);
+  const Problem problem =
+      oneMachine({3, 4, 2, 7, 5, 1, 6, 6}, {5, 0, 8, 2, 2, 20, 1, 9}, end);
   Values serial;
   serial.integers = {0, 100, 20, 23, 27, 29, 36, 41, 42, 48};
   ASSERT_FALSE(verify(problem, serial));
@@ -129,7 +186,8 @@ TEST_F(SolverTest, ABadProblemIsRefusedWithoutAnException) {
   const Answer answer = decide(problem, {});
   EXPECT_EQ(answer.verdict, Verdict::Unknown);
   EXPECT_EQ(answer.failure.kind, Failure::Kind::Solver);
-  EXPECT_EQ(answer.failure.message, "constraint 0 names a variable that is not there");
+  EXPECT_EQ(answer.failure.message,
+            "constraint 0 names a variable that is not there");
 }
 
 TEST_F(SolverTest, DumpsWhatItAsks) {
@@ -162,8 +220,7 @@ TEST_F(SolverTest, AnUnwritableDumpFolderIsAnAnswerNotACrash) {
   // A search says the same of its first probe, and asks no other.
   Values incumbent;
   incumbent.integers = {0, 9};
-  const Optimum optimum =
-      minimise(problem, Integer{1}, 0, incumbent, settings);
+  const Optimum optimum = minimise(problem, Integer{1}, 0, incumbent, settings);
   EXPECT_EQ(optimum.failure.kind, Failure::Kind::Dump);
   EXPECT_EQ(optimum.probes, 1);
   EXPECT_EQ(optimum.value, 9);
@@ -254,8 +311,7 @@ TEST_F(SolverTest, AgreesWithEnumerationOnRandomClauses) {
       for (int l = draw(1, 3); l > 0; --l) {
         const int kind = draw(0, 5);
         if (kind < 4)
-          clause.push_back(
-              atLeast({draw(0, 3)}, {draw(0, 3)}, draw(-2, 4)));
+          clause.push_back(atLeast({draw(0, 3)}, {draw(0, 3)}, draw(-2, 4)));
         else
           clause.push_back(kind == 4 ? holds({draw(0, 1)})
                                      : fails({draw(0, 1)}));

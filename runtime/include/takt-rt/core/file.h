@@ -73,5 +73,7 @@ std::string readFileIf(const std::string &path,
 /// Writes a file through a temporary one beside it, so that readers see the old
 /// or the new content; "-" is standard output. Throws `Error(BadInput)`.
 void writeFile(const std::string &path, const std::string &content);
+/// The temporary one, for those who may have to remove it.
+std::string temporaryName(const std::string &path);
 
 } // namespace takt::rt
