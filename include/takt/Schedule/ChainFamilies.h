@@ -96,6 +96,9 @@ struct SkipProblem {
   /// Two neighbours on the path between the first and the last may change
   /// places.
   bool reorder = false;
+  /// A message has its link, in its direction, to itself for the whole hop;
+  /// ranks `nodes()` + from * `nodes()` + to of the plan are the links.
+  bool exclusiveLinks = false;
   double forward = 1, backward = 2;
   int32_t mostInFlight = 3; ///< micro-batches that a node holds
 

@@ -75,11 +75,16 @@ public:
     for (const std::vector<int32_t> &sequence : stageSequences(skip))
       addPaths(sequence, {});
     frame.ranks = skip.nodes();
-    frame.hop = skip.hop;
-    frame.mostHeld.assign(skip.nodes(), skip.mostInFlight);
+    if (skip.exclusiveLinks)
+      frame.ranks *= 1 + skip.nodes();
+    else
+      frame.hop = skip.hop;
+    frame.mostHeld.assign(frame.ranks, skip.mostInFlight);
     for (const char *pass : {"F", "B"})
       for (int32_t s = 0; s < skip.stages; ++s)
         frame.steps.push_back({fmt::format("{}{}", pass, s), nodes[s]});
+    if (skip.exclusiveLinks)
+      frame.steps.push_back({"link"});
     for (const NodePath &path : paths)
       chains.push_back(chainOf(path));
   }
@@ -123,24 +128,41 @@ private:
 
   std::vector<ChainVisit> chainOf(const NodePath &path) const {
     std::vector<ChainVisit> chain;
-    for (int32_t node : path) {
+    std::vector<int32_t> forwards; // places of the passes up
+    for (size_t i = 0; i < path.size(); ++i) {
+      if (i > 0)
+        addLink(chain, path[i - 1], path[i]);
       ChainVisit visit;
-      visit.step = skip.stageOfNode[node];
-      visit.rank = node;
+      visit.step = skip.stageOfNode[path[i]];
+      visit.rank = path[i];
       visit.time = skip.forward;
       visit.held = 1;
+      forwards.push_back(int32_t(chain.size()));
       chain.push_back(visit);
     }
     for (size_t i = path.size(); i-- > 0;) {
-      ChainVisit visit = chain[i];
-      visit.step += skip.stages;
+      if (i + 1 < path.size())
+        addLink(chain, path[i + 1], path[i]);
+      ChainVisit visit;
+      visit.step = skip.stages + skip.stageOfNode[path[i]];
+      visit.rank = path[i];
       visit.time = skip.backward;
-      visit.held = 0;
       visit.freed = 1;
-      visit.with = int32_t(i);
+      visit.with = forwards[i];
       chain.push_back(visit);
     }
     return chain;
+  }
+
+  /// An exclusive link is a rank of its own, busy for the time of the hop.
+  void addLink(std::vector<ChainVisit> &chain, int32_t from, int32_t to) const {
+    if (!skip.exclusiveLinks || skip.hop.empty())
+      return;
+    ChainVisit visit;
+    visit.step = 2 * skip.stages;
+    visit.rank = skip.nodes() * (from + 1) + to;
+    visit.time = skip.hop[from][to];
+    chain.push_back(visit);
   }
 
   ChainProblem problemOf(const Choice &choice) const {
@@ -161,7 +183,8 @@ private:
   }
 
   Cost costOf(const Choice &choice) {
-    looks += int64_t(choice.size()) * int64_t(choice.size()) * 2 * skip.visits;
+    looks += int64_t(choice.size()) * int64_t(choice.size()) * 4 * skip.visits +
+             frame.ranks;
     const ChainProblem problem = problemOf(choice);
     const auto schedule = listChains(problem);
     Cost cost = {kNever, 0};
@@ -300,6 +323,9 @@ int64_t countPaths(const SkipProblem &skip) {
 
 std::optional<std::string> SkipProblem::check() const {
   constexpr int32_t kMostStages = 64, kMostMicroBatches = 4096;
+  constexpr int32_t kMostNodes = 512;
+  if (nodes() > kMostNodes)
+    return fmt::format("there are {} nodes, more than {}", nodes(), kMostNodes);
   if (stages < 1 || stages > kMostStages)
     return fmt::format("'stages' is {}, not from 1 to {}", stages, kMostStages);
   if (microBatches < 1 || microBatches > kMostMicroBatches)

@@ -144,6 +144,36 @@ TEST(Skip, ReorderedPathsMayBeShorter) {
   EXPECT_EQ(plan->makespan, 4 * 3 + 2 * 3);
 }
 
+TEST(Skip, ExclusiveLinksCarryOneMessageAtATime) {
+  // One node a stage. F0 ends at 1 and 2, both messages take 5.
+  SkipProblem problem;
+  problem.stages = problem.visits = problem.microBatches = 2;
+  problem.stageOfNode = {0, 1};
+  problem.hop = equalHops(2, 5);
+  // 6 F1.0, 7 B1.0, 9 F1.1, 10 B1.1; B0.1 ends at 12 + 5 + 2.
+  EXPECT_EQ(planSkip(problem)->makespan, 19);
+  problem.exclusiveLinks = true;
+  // F1.1 at 11, B1.1 at 12; B0.1 ends at 14 + 5 + 2.
+  const auto plan = planSkip(problem);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(makespan(plan->plan), 21);
+  EXPECT_EQ(plan->makespan, 21);
+  EXPECT_EQ(plan->plan.schedule.ranks[2 + 1].size(), 2u); // from 0 to 1
+  EXPECT_EQ(plan->plan.schedule.ranks[2 + 2].size(), 2u); // from 1 to 0
+
+  SkipProblem wide = toy(3);
+  wide.exclusiveLinks = true;
+  wide.hop[0][2] = wide.hop[2][0] = 40;
+  ASSERT_EQ(wide.check(), std::nullopt);
+  const auto detour = planSkip(wide);
+  ASSERT_TRUE(detour);
+  EXPECT_EQ(makespan(detour->plan), detour->makespan);
+  wide.exclusiveLinks = false;
+  EXPECT_GE(detour->makespan, planSkip(wide)->makespan);
+  for (const std::vector<int32_t> &nodes : detour->nodes)
+    EXPECT_FALSE(nodes[0] == 0 && nodes[1] == 2);
+}
+
 TEST(Skip, NamesWhatItCannotDo) {
   auto why = [](auto change) {
     SkipProblem problem = toy(2);
@@ -170,6 +200,8 @@ TEST(Skip, NamesWhatItCannotDo) {
                 p.stageOfNode.push_back(s);
             }),
             "a micro-batch has more than 16384 paths to choose from");
+  EXPECT_EQ(why([](P &p) { p.stageOfNode.resize(513, 0); }),
+            "there are 513 nodes, more than 512");
   SkipProblem one;
   one.stageOfNode = {0};
   one.microBatches = 3;

@@ -218,9 +218,9 @@ UpdateStream randomStream(const StreamProblem &problem, std::mt19937 &random) {
 TEST(VersionProperties, AgreeWithBruteForce) {
   std::mt19937 random(20);
   size_t accepted = 0, refused = 0;
-  for (int round = 0; round < 3000; ++round) {
-    const StreamProblem problem{int32_t(1 + random() % 4),
-                                int32_t(1 + random() % 5),
+  for (int round = 0; round < 2000; ++round) {
+    const StreamProblem problem{int32_t(1 + random() % 8),
+                                int32_t(1 + random() % 6),
                                 int32_t(1 + random() % 4)};
     const UpdateStream stream = randomStream(problem, random);
     const bool whole = runs(problem, stream);
