@@ -247,6 +247,107 @@ TEST(VersionProperties, AgreeWithBruteForce) {
   EXPECT_GT(refused, 3000u);
 }
 
+/// Starts and ends of all actions, relaxed until they stand still.
+struct Times {
+  std::vector<std::vector<double>> start, end; ///< like the lists
+  double makespan = 0;
+};
+Times relax(const StreamProblem &problem, const UpdateStream &stream) {
+  Times times;
+  for (const auto &list : stream.ranks) {
+    times.start.emplace_back(list.size(), 0);
+    times.end.emplace_back(list.size(), 0);
+  }
+  std::map<Key, std::pair<size_t, size_t>> place;
+  for (size_t rank = 0; rank < stream.ranks.size(); ++rank)
+    for (size_t i = 0; i < stream.ranks[rank].size(); ++i)
+      for (const Key &key : pieces(stream.ranks[rank][i]))
+        place[key] = {rank, i};
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t rank = 0; rank < stream.ranks.size(); ++rank)
+      for (size_t i = 0; i < stream.ranks[rank].size(); ++i) {
+        const StreamAction &action = stream.ranks[rank][i];
+        double start = i > 0 ? times.end[rank][i - 1] : 0;
+        double time = 0;
+        for (const Key &key : pieces(action)) {
+          const StageTimes stage = problem.at(action.stage);
+          time += std::get<0>(key) == Kind::F   ? stage.forward
+                  : std::get<0>(key) == Kind::I ? stage.inputGrad
+                  : std::get<0>(key) == Kind::W ? stage.weightGrad
+                                                : 0;
+          for (const Key &need : needs(problem, key)) {
+            const auto [other, at] = place[need];
+            if (other != rank || at != i)
+              start = std::max(start, times.end[other][at] +
+                                          (other != rank ? problem.hop : 0));
+          }
+        }
+        changed |= times.start[rank][i] != start;
+        times.start[rank][i] = start;
+        times.end[rank][i] = start + time;
+        times.makespan = std::max(times.makespan, start + time);
+      }
+  }
+  return times;
+}
+
+TEST(VersionProperties, TimesAndCountsAgreeWithBruteForce) {
+  std::mt19937 random(22);
+  size_t accepted = 0;
+  for (int round = 0; round < 1000; ++round) {
+    StreamProblem problem{int32_t(1 + random() % 6), int32_t(1 + random() % 5),
+                          int32_t(1 + random() % 4)};
+    problem.hop = double(random() % 3);
+    for (int32_t s = 0; s < problem.stages; ++s)
+      problem.times.push_back({double(1 + random() % 3), double(random() % 3),
+                               double(random() % 3)});
+    const UpdateStream stream = randomStream(problem, random);
+    std::string why;
+    const auto replay =
+        replayVersions(problem, stream, WeightPolicy::Latest, why);
+    if (!replay)
+      continue;
+    ++accepted;
+    const Times times = relax(problem, stream);
+    EXPECT_EQ(replay->makespan, times.makespan);
+    // Updates that all stages have had at a moment.
+    auto whole = [&](double moment) {
+      int32_t least = problem.steps;
+      for (size_t rank = 0; rank < stream.ranks.size(); ++rank) {
+        int32_t had = 0;
+        for (size_t i = 0; i < stream.ranks[rank].size(); ++i)
+          had += stream.ranks[rank][i].kind == Kind::Update &&
+                 times.end[rank][i] <= moment;
+        least = std::min(least, had);
+      }
+      return least;
+    };
+    for (int32_t rank = 0; rank < problem.stages; ++rank) {
+      std::set<int32_t> waiting;
+      size_t most = 0;
+      for (size_t i = 0; i < stream.ranks[rank].size(); ++i) {
+        const StreamAction &action = stream.ranks[rank][i];
+        const double start = times.start[rank][i];
+        if (action.kind == Kind::F && rank == 0) {
+          EXPECT_EQ(replay->wholeAtForward[action.first], whole(start));
+        }
+        if ((action.kind == Kind::B || action.kind == Kind::I) &&
+            rank == problem.stages - 1) {
+          EXPECT_EQ(replay->wholeAtBackward[action.first], whole(start));
+        }
+        if (action.kind == Kind::B || action.kind == Kind::W)
+          waiting.insert(problem.stepOf(action.first));
+        if (action.kind == Kind::Update)
+          waiting.erase(action.first);
+        most = std::max(most, waiting.size());
+      }
+      EXPECT_EQ(size_t(replay->gradients[rank]), most);
+    }
+  }
+  EXPECT_GT(accepted, 300u);
+}
+
 TEST(VersionProperties, DelayedIsAllowedExactlyWhereDefined) {
   std::mt19937 random(21);
   size_t allowed = 0, refused = 0;
