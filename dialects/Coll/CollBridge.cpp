@@ -19,6 +19,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 using namespace takt;
 using namespace takt::coll;
 using pipe::ClusterOp;
@@ -75,7 +77,21 @@ std::optional<LoweringProblem> coll::exportStages(ProgramParts parts,
   problem.graph = std::move(staged.graph);
   problem.layerNumbers = std::move(staged.order);
   problem.training = model::exportTraining(parts.graph);
+  std::map<llvm::StringRef, std::optional<CostTable>> costsOf; // by kind
   for (StageOp op : parts.program.getStages()) {
+    const llvm::StringRef kind =
+        parts.cluster.getNodeOf(op.getDevices().front()).second.getDevice();
+    auto [found, isNew] = costsOf.try_emplace(kind);
+    if (isNew)
+      found->second = pipe::exportCosts(parts, kind);
+    const std::optional<CostTable> &costs = found->second;
+    if (!costs) {
+      error =
+          fmt::format("stage {} runs on devices of kind '{}', for which the "
+                      "layers have no costs",
+                      op.getNumber(), kind.str());
+      return std::nullopt;
+    }
     auto option = llvm::find(costs->replicaOptions, op.getReplicas());
     if (option == costs->replicaOptions.end()) {
       error = fmt::format("stage {} has {} replicas, for which the layers have "

@@ -125,7 +125,8 @@ def Model_CostAttr : Model_Attr<"Cost", "cost"> {
   let description = [{
     One entry per replica option of the graph: entry k is the time of one
     micro-batch's share when the layer's stage runs on `replica_options[k]`
-    replicas. The update does not depend on the samples.
+    replicas. The update does not depend on the samples. With several kinds of
+    device a layer has costs for each, which name it.
 
     Example:
     `#model.cost<forward = [8, 4], input_grad = [8, 4], weight_grad = [8, 4],
@@ -135,15 +136,17 @@ def Model_CostAttr : Model_Attr<"Cost", "cost"> {
     "::mlir::DenseI64ArrayAttr":$forward,
     "::mlir::DenseI64ArrayAttr":$input_grad,
     "::mlir::DenseI64ArrayAttr":$weight_grad,
-    Model_Count<"0", "ns of the optimizer step">:$update);
+    Model_Count<"0", "ns of the optimizer step">:$update,
+    OptionalParameter<"::mlir::StringAttr", "kind; none: all">:$device);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
 
 /// The costs of a layer op. Inside a repeat one entry stands for all
-/// repetitions, or there is one entry a repetition (measured costs differ).
+/// repetitions, or there is one entry a repetition (measured costs differ); with
+/// several kinds of device, those of one kind after those of another.
 def Model_CostArray
     : TypedArrayAttrBase<Model_CostAttr,
-                         "one cost, or one a repetition of the block">;
+                         "one cost, or one a repetition of the block, for each kind of device">;
 
 #endif // TAKT_MODEL_ATTRS

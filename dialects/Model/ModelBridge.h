@@ -35,6 +35,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const ModelSpec &spec,
 /// `exportGraph(graph)`, and the graph the table's options and source. A layer
 /// in a repeat keeps one cost where all repetitions agree, else one for each.
 void annotateCosts(GraphOp graph, const CostTable &table);
+/// The same for several kinds of device, whose tables have the same options.
+void annotateCosts(GraphOp graph, const std::vector<KindCosts> &kinds);
 
 //===----------------------------------------------------------------------===//
 // Export
@@ -47,8 +49,11 @@ Graph exportGraph(GraphOp graph);
 rt::Training exportTraining(GraphOp graph);
 DataKind exportData(GraphOp graph);
 
-/// Costs by layer of `exportGraph`, or nothing when a layer has none.
-std::optional<CostTable> exportCosts(GraphOp graph);
+/// Costs by layer of `exportGraph`, or nothing when a layer has none. Those of
+/// a kind of device where layers name kinds; without `device` the first of
+/// them.
+std::optional<CostTable> exportCosts(GraphOp graph,
+                                     llvm::StringRef device = {});
 
 /// Location of each layer of `exportGraph`, for diagnostics.
 std::vector<mlir::Location> layerLocations(GraphOp graph);

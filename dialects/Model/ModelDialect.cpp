@@ -145,7 +145,8 @@ LogicalResult ProfileAttr::verify(EmitError emitError, int64_t samples,
 
 LogicalResult CostAttr::verify(EmitError emitError, DenseI64ArrayAttr forward,
                                DenseI64ArrayAttr inputGrad,
-                               DenseI64ArrayAttr weightGrad, int64_t update) {
+                               DenseI64ArrayAttr weightGrad, int64_t update,
+                               StringAttr device) {
   if (inputGrad.size() != forward.size() || weightGrad.size() != forward.size())
     return emitError() << "the phases of a cost differ in their number of "
                           "entries";
@@ -155,5 +156,7 @@ LogicalResult CostAttr::verify(EmitError emitError, DenseI64ArrayAttr forward,
                                         [](int64_t ns) { return ns < 0; });
   if (negative)
     return emitError() << "times of a cost must not be negative";
+  if (device && device.empty())
+    return emitError() << "a cost names no kind of device";
   return success();
 }

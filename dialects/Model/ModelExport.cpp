@@ -223,7 +223,20 @@ rt::Training model::exportTraining(GraphOp graph) {
 
 DataKind model::exportData(GraphOp graph) { return DataKind(graph.getData()); }
 
-std::optional<CostTable> model::exportCosts(GraphOp graph) {
+/// The costs of one kind: all where none is named.
+static ArrayRef<Attribute> costsOf(ArrayAttr costs, StringRef device) {
+  ArrayRef<Attribute> all = costs.getValue();
+  auto kindOf = [](Attribute cost) { return cast<CostAttr>(cost).getDevice(); };
+  StringAttr first = kindOf(all.front());
+  auto isMeant = [&](Attribute cost) {
+    StringAttr kind = kindOf(cost);
+    return !kind || (device.empty() ? kind == first : kind == device);
+  };
+  return all.drop_while([&](Attribute cost) { return !isMeant(cost); })
+      .take_while(isMeant);
+}
+
+std::optional<CostTable> model::exportCosts(GraphOp graph, StringRef device) {
   CostTable table;
   if (StringAttr source = graph.getCostSourceAttr())
     table.source = source.str();
@@ -231,8 +244,10 @@ std::optional<CostTable> model::exportCosts(GraphOp graph) {
     table.replicaOptions = options.asArrayRef().vec();
   bool complete = true;
   visitLayers(graph, [&](LayerOpInterface layer, int64_t k) {
-    ArrayAttr costs = layer.getCosts();
-    if (!costs) {
+    ArrayRef<Attribute> costs;
+    if (ArrayAttr all = layer.getCosts())
+      costs = costsOf(all, device);
+    if (costs.empty()) {
       complete = false;
       return;
     }
@@ -248,24 +263,38 @@ std::optional<CostTable> model::exportCosts(GraphOp graph) {
 }
 
 void model::annotateCosts(GraphOp graph, const CostTable &table) {
+  annotateCosts(graph, std::vector<KindCosts>{{"", table}});
+}
+
+void model::annotateCosts(GraphOp graph, const std::vector<KindCosts> &kinds) {
   MLIRContext *context = graph.getContext();
   auto phase = [&](const std::vector<Nanos> &times) {
     return DenseI64ArrayAttr::get(context, times);
   };
-  // Entries of each op, in the order of repetitions; equal ones fold into one.
-  llvm::MapVector<Operation *, SmallVector<Attribute>> costs;
-  size_t index = 0;
-  visitLayers(graph, [&](LayerOpInterface layer, int64_t) {
-    const LayerTimes &times = table.layers[index++];
-    costs[layer].push_back(
-        CostAttr::get(context, phase(times.forward), phase(times.inputGrad),
-                      phase(times.weightGrad), times.update));
-  });
-  for (auto &[op, entries] : costs) {
-    if (llvm::all_equal(entries))
-      entries.resize(1);
-    cast<LayerOpInterface>(op).setCosts(ArrayAttr::get(context, entries));
+  llvm::MapVector<Operation *, SmallVector<Attribute>> all;
+  for (const KindCosts &kind : kinds) {
+    const StringAttr device = kind.device.empty()
+                                  ? StringAttr()
+                                  : StringAttr::get(context, kind.device);
+    // Entries of each op, in the order of repetitions; equal ones fold into
+    // one.
+    llvm::MapVector<Operation *, SmallVector<Attribute>> costs;
+    size_t index = 0;
+    visitLayers(graph, [&](LayerOpInterface layer, int64_t) {
+      const LayerTimes &times = kind.table.layers[index++];
+      costs[layer].push_back(
+          CostAttr::get(context, phase(times.forward), phase(times.inputGrad),
+                        phase(times.weightGrad), times.update, device));
+    });
+    for (auto &[op, entries] : costs) {
+      if (llvm::all_equal(entries))
+        entries.resize(1);
+      llvm::append_range(all[op], entries);
+    }
   }
+  for (auto &[op, entries] : all)
+    cast<LayerOpInterface>(op).setCosts(ArrayAttr::get(context, entries));
+  const CostTable &table = kinds.front().table;
   graph.setReplicaOptionsAttr(
       DenseI64ArrayAttr::get(context, table.replicaOptions));
   graph.setCostSourceAttr(StringAttr::get(context, table.source));

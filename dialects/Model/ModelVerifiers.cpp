@@ -56,17 +56,32 @@ static LogicalResult verifyStar(Operation *op, StringRef what, StringRef name,
 // Layers
 //===----------------------------------------------------------------------===//
 
-/// One cost, or one a repetition, each with an entry per replica option.
+/// One cost, or one a repetition, for each kind of device, each with an entry
+/// per replica option.
 static LogicalResult verifyCosts(LayerOpInterface layer) {
   ArrayAttr costs = layer.getCosts();
   if (!costs)
     return success();
   RepeatOp repeat = enclosingRepeat(layer);
   int64_t repetitions = repeat ? repeat.getCount() : 1;
-  if (costs.size() != 1 && int64_t(costs.size()) != repetitions)
+  llvm::MapVector<Attribute, int64_t> entries; // by kind
+  Attribute last;
+  for (auto cost : costs.getAsRange<CostAttr>()) {
+    if (entries.count(cost.getDevice()) && cost.getDevice() != last)
+      return layer->emitOpError() << "has costs of one kind of device apart";
+    last = cost.getDevice();
+    ++entries[cost.getDevice()];
+  }
+  if (entries.empty() || (entries.size() > 1 && entries.count(StringAttr())))
     return layer->emitOpError()
-           << "has " << costs.size() << " costs for " << repetitions
-           << " repetition" << (repetitions == 1 ? "" : "s");
+           << (entries.empty() ? "has an empty list of costs"
+                               : "has costs of some and costs of all kinds of "
+                                 "device");
+  for (auto [device, count] : entries)
+    if (count != 1 && count != repetitions)
+      return layer->emitOpError()
+             << "has " << count << " costs for " << repetitions << " repetition"
+             << (repetitions == 1 ? "" : "s");
   return success();
 }
 

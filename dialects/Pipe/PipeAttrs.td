@@ -48,7 +48,8 @@ def Pipe_DeviceAttr : Pipe_Attr<"Device", "device"> {
     known), `kernel_overhead` the nanoseconds that starting a kernel costs.
     Of what calls and transfers share, `copy_engines` are those of a device and
     `transfer_share_ppm` the millionths of its SMs that a transfer takes (0:
-    not stated).
+    not stated). An hour of one costs `price` millionths of a currency (0: not
+    stated).
 
     ```mlir
     #pipe.device<"h100", flops = 49500000000000,
@@ -63,11 +64,12 @@ def Pipe_DeviceAttr : Pipe_Attr<"Device", "device"> {
     DefaultValuedParameter<"int64_t", "0">:$memory,
     DefaultValuedParameter<"int64_t", "0">:$kernel_overhead,
     DefaultValuedParameter<"int64_t", "0">:$copy_engines,
-    DefaultValuedParameter<"int64_t", "0">:$transfer_share_ppm
+    DefaultValuedParameter<"int64_t", "0">:$transfer_share_ppm,
+    DefaultValuedParameter<"int64_t", "0">:$price
   );
   let assemblyFormat = [{
     `<` $name `,` struct($flops, $memory_bandwidth, $memory, $kernel_overhead,
-    $copy_engines, $transfer_share_ppm) `>`
+    $copy_engines, $transfer_share_ppm, $price) `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -25,7 +25,7 @@ using namespace takt::pipe;
 
 ClusterSpec pipe::exportCluster(ClusterOp cluster) {
   ClusterSpec spec;
-  if (auto loc = mlir::dyn_cast<mlir::FileLineColLoc>(cluster.getLoc()))
+  if (auto loc = cluster.getLoc()->findInstanceOf<mlir::FileLineColLoc>())
     spec.file = loc.getFilename().str();
   spec.name = cluster.getSymName().str();
   spec.network = cluster.getNetwork().value_or("").str();
@@ -38,6 +38,7 @@ ClusterSpec pipe::exportCluster(ClusterOp cluster) {
     kind.kernelOverhead = device.getKernelOverhead();
     kind.copyEngines = device.getCopyEngines();
     kind.transferSharePpm = device.getTransferSharePpm();
+    kind.price = device.getPrice();
     spec.devices.push_back(std::move(kind));
   }
   for (auto link : cluster.getLinks().getAsRange<LinkAttr>()) {
@@ -71,7 +72,7 @@ ClusterOp pipe::importCluster(const ClusterSpec &cluster,
     devices.push_back(DeviceAttr::get(context, kind.name, Rate{kind.flops},
                                       Rate{kind.memoryBandwidth}, kind.memory,
                                       kind.kernelOverhead, kind.copyEngines,
-                                      kind.transferSharePpm));
+                                      kind.transferSharePpm, kind.price));
   for (const LinkSpec &link : cluster.links)
     links.push_back(
         LinkAttr::get(context, link.name, link.latency, Rate{link.bandwidth}));
@@ -84,16 +85,24 @@ ClusterOp pipe::importCluster(const ClusterSpec &cluster,
                        Rate{group.networkPortBandwidth}));
   mlir::Location loc = builder.getUnknownLoc();
   if (!cluster.file.empty()) {
-    // What most complaints about a cluster are about.
-    auto memory = cluster.devices.empty()
-                      ? cluster.places.end()
-                      : cluster.places.find("cluster.devices." +
-                                            cluster.devices[0].name +
-                                            ".memory");
-    SourceLoc at{cluster.file, 1, 1};
-    if (memory != cluster.places.end())
-      at = memory->second;
-    loc = mlir::FileLineColLoc::get(context, at.file, at.line, at.column);
+    // What most complaints about a cluster are about, of each kind.
+    llvm::SmallVector<mlir::Location> places;
+    for (const DeviceKindSpec &kind : cluster.devices) {
+      auto memory =
+          cluster.places.find("cluster.devices." + kind.name + ".memory");
+      SourceLoc at{cluster.file, 1, 1};
+      if (memory != cluster.places.end())
+        at = memory->second;
+      places.push_back(
+          mlir::FileLineColLoc::get(context, at.file, at.line, at.column));
+    }
+    if (places.empty())
+      places.push_back(mlir::FileLineColLoc::get(context, cluster.file, 1, 1));
+    loc = places.size() == 1
+              ? places.front()
+              : mlir::FusedLoc::get(
+                    context, places,
+                    mlir::StringAttr::get(context, "memory of each kind"));
   }
   return ClusterOp::create(
       builder, loc, builder.getStringAttr(cluster.name),
@@ -155,6 +164,8 @@ std::vector<rt::NodeResources> pipe::exportResources(ClusterOp cluster) {
     group.nodes = int32_t(nodes.getCount());
     group.devices = int32_t(nodes.getDevices());
     group.cores = int32_t(nodes.getCores());
+    group.kind = device.getName().str();
+    group.price = device.getPrice();
     group.copyEngines = int32_t(device.getCopyEngines());
     group.transferShare = double(device.getTransferSharePpm()) / 1e6;
     group.memoryBytesPerSecond = device.getMemoryBandwidth().perSecond;
@@ -236,12 +247,21 @@ pipe::StagedModel pipe::exportModel(const ProgramParts &parts) {
   staged.order = order.asArrayRef().vec();
   staged.graph = inOrder(std::move(staged.graph), staged.order);
   staged.segments = layerSegments(staged.graph);
-  if (staged.costs) {
-    const std::vector<LayerTimes> times = staged.costs->layers;
-    for (int32_t i = 0; i < order.size(); ++i)
-      staged.costs->layers[i] = times[order[i]];
-  }
+  staged.costs = exportCosts(parts, {});
   return staged;
+}
+
+std::optional<CostTable> pipe::exportCosts(const ProgramParts &parts,
+                                           llvm::StringRef device) {
+  std::optional<CostTable> costs = model::exportCosts(parts.graph, device);
+  ProgramOp program = parts.program;
+  auto order = program->getAttrOfType<mlir::DenseI32ArrayAttr>(kOrderAttr);
+  if (!costs || !order)
+    return costs;
+  const std::vector<LayerTimes> times = costs->layers;
+  for (int32_t i = 0; i < order.size(); ++i)
+    costs->layers[i] = times[order[i]];
+  return costs;
 }
 
 Partition pipe::exportPartition(ProgramOp program,

@@ -89,6 +89,10 @@ struct StagedModel {
 };
 StagedModel exportModel(const ProgramParts &parts);
 
+/// Costs of the layers on one kind of device, in the order of the stages.
+std::optional<CostTable> exportCosts(const ProgramParts &parts,
+                                     llvm::StringRef device);
+
 /// The assignment that a program states. `StageChoice::option` indexes
 /// `replicaOptions`, the options of the graph's costs; -1 for a number of
 /// replicas that is not among them.

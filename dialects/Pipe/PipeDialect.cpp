@@ -101,12 +101,14 @@ FailureOr<Rate> FieldParser<Rate>::parse(AsmParser &parser) {
 
 /// Plans count the parts of a machine in 32 bits.
 static constexpr int64_t kMostParts = std::numeric_limits<int32_t>::max();
+/// As in a cluster file: sums over all devices stay countable.
+static constexpr int64_t kMostPrice = int64_t(1000000) * 1000000;
 
 LogicalResult DeviceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  llvm::StringRef name, Rate flops,
                                  Rate memoryBandwidth, int64_t memory,
                                  int64_t kernelOverhead, int64_t copyEngines,
-                                 int64_t transferSharePpm) {
+                                 int64_t transferSharePpm, int64_t price) {
   auto positive = [](Rate rate) {
     return rate.perSecond > 0 && std::isfinite(rate.perSecond);
   };
@@ -133,6 +135,10 @@ LogicalResult DeviceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "transfer_share_ppm of device kind '" << name
                        << "' must be from 0 to 1000000, got "
                        << transferSharePpm;
+  if (price < 0 || price > kMostPrice)
+    return emitError() << "price of device kind '" << name
+                       << "' must be from 0 to " << kMostPrice
+                       << " millionths, got " << price;
   return success();
 }
 

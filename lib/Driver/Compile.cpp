@@ -123,6 +123,11 @@ std::string Compiler::hashInputs() {
     decisions += " model=" + options.costModel;
   if (options.searchWork != CompileOptions().searchWork)
     decisions += fmt::format(" search={}", options.searchWork);
+  if (options.objective != "time")
+    decisions += " objective=" + options.objective;
+  if (options.maxTime > 0 || options.maxPrice >= 0)
+    decisions +=
+        fmt::format(" within={} {}", options.maxTime, options.maxPrice);
   for (const std::string &cut : options.cuts)
     decisions += " cut=" + cut;
   hash.update(decisions);
@@ -195,6 +200,9 @@ ExitCode Compiler::runPasses() {
     }
   }
   assign.costModel = options.costModel;
+  assign.objective = options.objective;
+  assign.maxTime = options.maxTime;
+  assign.maxPrice = options.maxPrice;
   assign.workLimit = options.workLimit;
   assign.searchWork = options.searchWork;
   assign.dumpSmt2 = options.dumpSmt2;
@@ -314,6 +322,9 @@ void Compiler::explainStages() const {
   const std::optional<CostTable> &costs = staged.costs;
   std::optional<PartitionCluster> devices =
       pipe::exportPartitionCluster(parts->cluster, error);
+  if (costs &&
+      (!devices || options.objective != "time" || options.maxPrice >= 0))
+    return explainMixed(*parts, staged);
   if (!costs || !devices)
     return;
   const Graph &graph = staged.graph;

@@ -37,6 +37,11 @@
 
 namespace takt {
 
+namespace pipe {
+struct ProgramParts;
+struct StagedModel;
+} // namespace pipe
+
 class Watch;
 
 class Compiler {
@@ -67,6 +72,8 @@ private:
   void predictFlow();
   bool infers() const { return model.training.mode == rt::Mode::Inference; }
   void explainStages() const;
+  void explainMixed(const pipe::ProgramParts &parts,
+                    const pipe::StagedModel &staged) const; // ExplainMixed.cpp
   std::optional<OverlapChoice> chooseAgain() const;
   std::string hashInputs();
 

@@ -85,7 +85,7 @@ const std::vector<KeyTable> &takt::clusterKeys() {
       {"cluster", {"name", "devices", "nodes", "links", "network"}},
       {"device",
        {"flops", "memory_bandwidth", "memory", "kernel_overhead",
-        "copy_engines", "transfer_share"}},
+        "copy_engines", "transfer_share", "price_per_hour"}},
       {"node",
        {"count", "device", "devices", "cores", "host_memory", "link",
         "network_ports", "network_port_bandwidth"}},

@@ -15,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 
@@ -82,6 +84,8 @@ private:
     if (const YamlNode *share = section.find("transfer_share"))
       if (auto ppm = reader.percent(*share, "transfer_share", {0, 100, true}))
         device.transferSharePpm = *ppm;
+    if (double price = 0; section.real("price_per_hour", price, {0, 1e6, true}))
+      device.price = std::max<int64_t>(1, std::llround(price * 1e6));
     spec.devices.push_back(std::move(device));
   }
 

@@ -40,20 +40,19 @@ OpTy findOne(ModuleOp module) {
   return {};
 }
 
-/// The kind of all devices of the cluster, or nothing after an error.
-std::optional<DeviceKindSpec> onlyDeviceKind(pipe::ClusterOp op,
-                                             const ClusterSpec &cluster) {
-  const std::string &name = cluster.nodes.front().device;
-  for (const NodeGroupSpec &nodes : cluster.nodes)
-    if (nodes.device != name) {
-      op.emitError() << "devices of different kinds, '" << name << "' and '"
-                     << nodes.device << "', have no common cost of a layer";
-      return std::nullopt;
-    }
-  auto kind = llvm::find_if(cluster.devices, [&](const DeviceKindSpec &device) {
-    return device.name == name;
-  });
-  return *kind;
+/// Costs of each kind of device that nodes have, all by the roofline.
+std::vector<KindCosts> costsByKind(const Graph &model,
+                                   const rt::Training &training,
+                                   const ClusterSpec &cluster,
+                                   const std::vector<int64_t> &options) {
+  std::vector<KindCosts> kinds;
+  for (const DeviceKindSpec &device : cluster.devices)
+    if (llvm::any_of(cluster.nodes, [&](const NodeGroupSpec &nodes) {
+          return nodes.device == device.name;
+        }))
+      kinds.push_back(
+          {device.name, rooflineCosts(model, training, device, options)});
+  return kinds;
 }
 
 /// Reads a profile; faults come at their place in the file.
@@ -110,29 +109,32 @@ struct AnnotateCosts : takt::impl::AnnotateCostsPassBase<AnnotateCosts> {
     if (!graph || !clusterOp)
       return failure();
     ClusterSpec cluster = exportCluster(clusterOp);
-    std::optional<DeviceKindSpec> device = onlyDeviceKind(clusterOp, cluster);
-    if (!device)
-      return failure();
-
     Graph model = exportGraph(graph);
     rt::Training training = exportTraining(graph);
     std::vector<int64_t> options =
         replicaOptions(training.microBatchSize(), cluster.numDevices());
-    CostTable costs;
-    if (profile.empty()) {
-      costs = rooflineCosts(model, training, *device, options);
-    } else {
+    std::vector<KindCosts> kinds =
+        costsByKind(model, training, cluster, options);
+    if (!profile.empty()) {
+      if (kinds.size() > 1)
+        return clusterOp.emitError()
+               << "the profile '" << profile
+               << "' is of one kind of device, the cluster has '"
+               << kinds[0].device << "' and '" << kinds[1].device << "'";
       std::optional<ProfileSpec> measured =
           loadProfile(getOperation(), profile);
       if (!measured)
         return failure();
       std::vector<std::string> missing;
-      costs = profileCosts(model, training, *measured, options, missing);
+      kinds[0].table =
+          profileCosts(model, training, *measured, options, missing);
       if (failed(reportMissing(graph, model, profile, missing)))
         return failure();
     }
-    annotateCosts(graph, costs);
-    numLayers += costs.layers.size();
+    if (kinds.size() == 1)
+      kinds[0].device.clear(); // nothing to tell apart
+    annotateCosts(graph, kinds);
+    numLayers += kinds[0].table.layers.size();
     return success();
   }
 };

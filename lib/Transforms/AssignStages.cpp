@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "takt/Transforms/Passes.h"
 
+#include "AssignMixed.h"
 #include "ByPublishedModel.h"
 #include "SolverFailure.h"
 
@@ -79,6 +80,10 @@ struct AssignStages : impl::AssignStagesPassBase<AssignStages> {
     settings.name = "stages";
     return settings;
   }
+  llvm::LogicalResult assignUnequal(model::GraphOp graph,
+                                    pipe::ClusterOp cluster,
+                                    const Graph &layers, const CostTable &costs,
+                                    bool asGraph);
   pipe::ProgramOp write(model::GraphOp graph, pipe::ClusterOp cluster,
                         const Graph &layers,
                         const std::vector<Segment> &segments,
@@ -218,8 +223,6 @@ llvm::LogicalResult AssignStages::assign() {
   std::string error;
   std::optional<PartitionCluster> devices =
       pipe::exportPartitionCluster(*cluster, error);
-  if (!devices)
-    return cluster->emitError() << error;
 
   Graph layers = model::exportGraph(*graph);
   std::vector<Segment> segments = chainSegments(layers);
@@ -242,9 +245,12 @@ llvm::LogicalResult AssignStages::assign() {
   if (chainsOnly && assignBy == "graph")
     return graph->emitError() << "the cost model '" << costModel
                               << "' plans chains and not graphs";
-  if (assignBy == "graph" ||
-      (assignBy == "auto" && !chainsOnly && cuts.empty() &&
-       (few || !isChain(layers, segments))))
+  const bool asGraph = assignBy == "graph" ||
+                       (assignBy == "auto" && !chainsOnly && cuts.empty() &&
+                        (few || !isChain(layers, segments)));
+  if (!devices || objective != "time" || maxTime > 0 || maxPrice >= 0)
+    return assignUnequal(*graph, *cluster, layers, *costs, asGraph);
+  if (asGraph)
     return assignGraph(*graph, *cluster, layers, *costs, *devices, published);
   PartitionProblem problem = partitionProblem(
       layers, segments, model::exportTraining(*graph), *costs, *devices);
@@ -328,6 +334,40 @@ AssignStages::assignGraph(model::GraphOp graph, pipe::ClusterOp cluster,
   program->setAttr(pipe::kOrderAttr,
                    mlir::DenseI32ArrayAttr::get(&getContext(), staged.order));
   return success();
+}
+
+/// On pools of devices, each with times, memory and price of its own.
+llvm::LogicalResult AssignStages::assignUnequal(model::GraphOp graph,
+                                                pipe::ClusterOp cluster,
+                                                const Graph &layers,
+                                                const CostTable &costs,
+                                                bool asGraph) {
+  if (costModel != costModelName(CostModel::Takt))
+    return graph.emitError() << "the cost model '" << costModel
+                             << "' knows neither unequal devices nor prices";
+  if (objective != "time" && objective != "price")
+    return graph.emitError() << "unknown objective '" << objective
+                             << "'; known are 'time' and 'price'";
+  if (layers.mode == rt::Mode::Inference)
+    return graph.emitError() << "the mode 'inference' plans for equal devices, "
+                                "and knows no prices yet";
+  PartitionCluster all;
+  all.devices = cluster.getNumDevices();
+  MixedOptions options;
+  options.chain = partitionProblem(
+      layers, asGraph ? layerSegments(layers) : chainSegments(layers),
+      model::exportTraining(graph), costs, all);
+  if (failed(readOptions(graph, options.chain)))
+    return failure();
+  if (objective == "price")
+    options.objective = StageObjective::Price;
+  options.maxTime = maxTime;
+  options.maxPrice = maxPrice;
+  options.asGraph = asGraph;
+  // A label takes as long as some transitions of the program of equal devices.
+  options.workLimit = std::max<int64_t>(1, workLimit / 16);
+  options.schedulePolicy = schedulePolicy;
+  return assignMixed(getOperation(), graph, cluster, options);
 }
 
 /// Two pins against the order of the layers that they name.

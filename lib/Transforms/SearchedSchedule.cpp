@@ -29,7 +29,8 @@ namespace {
 struct Posed {
   PartitionProblem chain;
   Partition stages;
-  CostTable costs;
+  std::vector<CostTable> costs; ///< by stage, of its kind of device
+  std::vector<Bytes> capacity;  ///< likewise; 0: unlimited
 };
 
 std::optional<Posed> pose(const pipe::ProgramParts &parts, std::string &error) {
@@ -39,15 +40,10 @@ std::optional<Posed> pose(const pipe::ProgramParts &parts, std::string &error) {
     error = "the layers have no costs; run takt-annotate-costs first";
     return std::nullopt;
   }
-  std::optional<PartitionCluster> cluster =
-      pipe::exportPartitionCluster(parts.cluster, error);
-  if (!cluster)
-    return std::nullopt;
   const Graph &graph = staged.graph;
   Posed posed;
-  posed.chain =
-      partitionProblem(graph, staged.segments,
-                       model::exportTraining(parts.graph), *costs, *cluster);
+  posed.chain = partitionProblem(
+      graph, staged.segments, model::exportTraining(parts.graph), *costs, {});
   // Of the constraints only the headroom is left to keep: stages are settled.
   const auto module = parts.program->getParentOfType<mlir::ModuleOp>();
   std::vector<ConstraintSpec> headrooms = pipe::exportConstraints(module);
@@ -58,12 +54,27 @@ std::optional<Posed> pose(const pipe::ProgramParts &parts, std::string &error) {
                               constraint.kind != ConstraintKind::HeadroomPpm;
                      }),
       headrooms.end());
-  if (auto kept = sideConstraints(graph, {}, headrooms, error))
-    if (auto constrained = constrain(posed.chain, *kept))
-      posed.chain.cluster.memory = constrained->cluster.memory;
+  const auto kept = sideConstraints(graph, {}, headrooms, error);
+  pipe::ClusterOp cluster = parts.cluster;
+  pipe::ProgramOp program = parts.program;
+  for (pipe::StageOp stage : program.getStages()) {
+    const llvm::StringRef kind =
+        cluster.getNodeOf(stage.getDevices().front()).second.getDevice();
+    posed.chain.cluster.memory = cluster.lookupDevice(kind).getMemory();
+    if (kept)
+      if (auto constrained = constrain(posed.chain, *kept))
+        posed.chain.cluster.memory = constrained->cluster.memory;
+    posed.capacity.push_back(posed.chain.cluster.memory);
+    std::optional<CostTable> own = pipe::exportCosts(parts, kind);
+    if (!own) {
+      error =
+          "the layers have no costs on devices of kind '" + kind.str() + "'";
+      return std::nullopt;
+    }
+    posed.costs.push_back(std::move(*own));
+  }
   posed.stages =
       pipe::exportPartition(parts.program, posed.chain.replicaOptions);
-  posed.costs = std::move(*costs);
   for (const StageChoice &stage : posed.stages.stages)
     if (stage.option < 0) {
       error = "the layers have no costs for the replicas of a stage";
@@ -77,8 +88,9 @@ Bytes memoryOf(const Posed &posed, const StageChoice &stage, int64_t held) {
 }
 
 /// Most micro-batches that fit; at least what the stage was assigned with.
-int32_t mostInFlight(const Posed &posed, const StageChoice &stage) {
-  const Bytes capacity = posed.chain.cluster.memory;
+int32_t mostInFlight(const Posed &posed, size_t s) {
+  const StageChoice &stage = posed.stages.stages[s];
+  const Bytes capacity = posed.capacity[s];
   int64_t held = posed.chain.microBatches;
   while (capacity != 0 && held > stage.inFlight &&
          memoryOf(posed, stage, held) > capacity)
@@ -96,7 +108,7 @@ SearchStage searchStage(const Posed &posed, size_t s, pipe::StageOp op) {
   SearchStage stage;
   stage.forward = stage.inputGrad = stage.weightGrad = 0;
   for (int32_t l = op.getLayerBegin(); l < op.getLayerEnd(); ++l) {
-    const LayerTimes &times = posed.costs.layers[l];
+    const LayerTimes &times = posed.costs[s].layers[l];
     stage.forward += times.forward[choice.option];
     stage.inputGrad += times.inputGrad[choice.option];
     stage.weightGrad += times.weightGrad[choice.option];
@@ -113,7 +125,7 @@ SearchStage searchStage(const Posed &posed, size_t s, pipe::StageOp op) {
   if (s > 0 && gradientCrosses(posed, s - 1))
     stage.toPrevious = oneWay(s - 1);
   stage.tail = choice.allReduce;
-  stage.mostInFlight = mostInFlight(posed, choice);
+  stage.mostInFlight = mostInFlight(posed, s);
   return stage;
 }
 

@@ -76,7 +76,7 @@ def line_4_placements():
 
 def line_5_published_choices():
     """Repeats, cuts of replicas, a frozen prefix, sample sizes, widths of
-    layers, prices, two versions of weights."""
+    layers, prices, two versions of weights; unequal devices, by time or price."""
     report("5a", *unit("CostModelTests", "Repeats.*"))
     report("5b", *unit("CostModelTests", "PerReplicaCuts.*"))
     report("5c", *unit("DappleTests", "FrozenPrefix.*"))
@@ -85,6 +85,8 @@ def line_5_published_choices():
     report("5f", *unit(PROFILES, "PlacementColours.*"))
     report("5g", *unit("CostModelTests", "PricedStages.*"))
     report("5h", *unit("CostModelTests", "TwoBw.*"))
+    report("5j", *unit("PartitionTests", "MixedStages.*"))
+    report("5j", *integration("unequal_devices"))
 
 
 def line_6_impossible():

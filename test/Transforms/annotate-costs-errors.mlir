@@ -30,7 +30,7 @@ module {
 
 // -----
 
-// expected-error@+1 {{devices of different kinds, 'd' and 'e', have no common cost of a layer}}
+// expected-error@+1 {{costs.yaml' is of one kind of device, the cluster has 'd' and 'e'}}
 pipe.cluster @mixed network "l" {
   #pipe.device<"d", flops = 1, memory_bandwidth = 1>
   #pipe.device<"e", flops = 2, memory_bandwidth = 1>

@@ -131,6 +131,7 @@ Cells cellsOf(const Row &row, double best) {
   const ordered_json &stages = row.outcome.report.at("stages");
   const ordered_json &gap = row.outcome.report.at("gap");
   const ordered_json &bubble = row.outcome.report.at("bubble");
+  const ordered_json &price = row.outcome.report.at("price_per_step");
   auto percent = [](const ordered_json &share) {
     return share.is_null() ? std::string("-")
                            : fmt::format("{:.1f} %", 100 * share.get<double>());
@@ -141,7 +142,9 @@ Cells cellsOf(const Row &row, double best) {
         fmt::format("{:.5g}", rate),
         best > 0 ? fmt::format("{:.1f} %", 100 * rate / best)
                  : std::string("-"),
-        percent(bubble), formatBytes(peakOf(stages)), percent(gap)})
+        percent(bubble), formatBytes(peakOf(stages)), percent(gap),
+        price.is_null() ? std::string("-")
+                        : fmt::format("{:.4g}", price.get<double>())})
     cells.push_back(cell);
   return cells;
 }
@@ -152,7 +155,7 @@ void printTable(const std::vector<Row> &rows) {
     best = std::max(best, row.hasPlan() ? row.samplesPerSecond() : 0);
   std::vector<Cells> table{{"model", "cluster", "options", "stages", "step",
                             "samples/s", "of best", "bubble", "peak memory",
-                            "gap"}};
+                            "gap", "price a step"}};
   for (const Row &row : rows)
     table.push_back(cellsOf(row, best));
   // The reason why there is no plan runs on to the end of its line.
@@ -164,6 +167,13 @@ void printTable(const std::vector<Row> &rows) {
   bool withOptions = std::any_of(rows.begin(), rows.end(), [](const Row &row) {
     return !row.options.empty();
   });
+  bool withPrices = std::any_of(rows.begin(), rows.end(), [](const Row &row) {
+    return row.hasPlan() && !row.outcome.report.at("price_per_step").is_null();
+  });
+  if (!withPrices)
+    for (Cells &cells : table)
+      if (cells.size() == widths.size())
+        cells.pop_back();
   for (const Cells &cells : table) {
     std::string line;
     for (size_t c = 0; c < cells.size(); ++c) {

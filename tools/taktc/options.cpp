@@ -21,6 +21,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -95,6 +96,14 @@ void takt::addCompileOptions(CLI::App &app, CompileOptions &options,
       ->check(oneOf({"takt", "pipedream", "dapple", "2bw", "dnn-partitioning",
                      "piper"}))
       ->default_str("takt");
+  app.add_option("--objective", options.objective,
+                 "what is least of a step: time, or the price of the devices "
+                 "used (price_per_hour)")
+      ->check(oneOf({"time", "price"}))
+      ->default_str("time");
+  app.add_option("--within", text.within,
+                 "limit on the other: with --objective=price the longest step, "
+                 "e.g. 20ms; else the highest price of a step, e.g. 0.002");
   app.add_option("--work-limit", options.workLimit,
                  "transitions the exact search may look at")
       ->check(wholeNumber(1, int64_t(1) << 60));
@@ -145,6 +154,32 @@ std::string scheduleFault(const std::string &name) {
                      name, fmt::join(known, ", "), nearestHint(name, known));
 }
 
+/// A time or a price, whichever is not the objective.
+std::string readLimit(const std::string &within, CompileOptions &options) {
+  if (within.empty())
+    return {};
+  if (options.objective == "price") {
+    Parsed<int64_t> time = parseTime(within);
+    if (!time || time.value == 0)
+      return fmt::format("'--within={}': {}", within,
+                         time ? "a step takes at least 1 ns" : time.error);
+    options.maxTime = time.value;
+    return {};
+  }
+  size_t read = 0;
+  try {
+    options.maxPrice = std::stod(within, &read);
+  } catch (const std::exception &) {
+    read = 0;
+  }
+  if (read != within.size() || !std::isfinite(options.maxPrice) ||
+      options.maxPrice < 0)
+    return fmt::format("'--within={}': with '--objective=time' it is the "
+                       "highest price of a step, a number such as 0.002",
+                       within);
+  return {};
+}
+
 bool sameFile(const std::string &a, const std::string &b) {
   std::error_code none;
   return !a.empty() && !b.empty() && std::filesystem::equivalent(a, b, none);
@@ -169,6 +204,8 @@ std::string takt::settle(const OptionTexts &text, const CLI::Option *output,
                          size ? "a bucket needs at least 1 byte" : size.error);
     options.bucketSize = size.value;
   }
+  if (std::string fault = readLimit(text.within, options); !fault.empty())
+    return fault;
   if (std::string fault = scheduleFault(options.schedule); !fault.empty())
     return fault;
   if (output->count() > 0 && options.output.empty())
@@ -177,6 +214,11 @@ std::string takt::settle(const OptionTexts &text, const CLI::Option *output,
       (!options.cuts.empty() || options.stages > 0 || options.replicas > 0))
     return fmt::format("'--cost-model={}' chooses stages and replicas itself: "
                        "leave out '--cuts', '--stages' and '--replicas'",
+                       options.costModel);
+  if (options.costModel != "takt" &&
+      (options.objective != "time" || !text.within.empty()))
+    return fmt::format("'--cost-model={}' knows no prices: leave out "
+                       "'--objective' and '--within'",
                        options.costModel);
   if (options.profile == "-")
     return "'--profile' needs a file: it is read more than once";

@@ -22,7 +22,8 @@ namespace takt {
 /// Options whose words are translated once all are read.
 struct OptionTexts {
   std::vector<std::string> explain;
-  std::string emit = "plan", format = "text", overlap = "on", bucketSize;
+  std::string emit = "plan", format = "text", overlap = "on", bucketSize,
+              within;
 };
 
 /// Model, cluster and everything that changes the plan or what is printed of it;

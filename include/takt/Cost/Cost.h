@@ -35,6 +35,12 @@ struct CostTable {
   std::vector<LayerTimes> layers;      ///< by Graph layer index
 };
 
+/// Of one kind of device.
+struct KindCosts {
+  std::string device; ///< its name; empty: of all
+  CostTable table;
+};
+
 /// Divisors of the micro-batch size up to `maxReplicas`, ascending.
 std::vector<int64_t> replicaOptions(int64_t microBatchSize, int64_t maxReplicas);
 

@@ -60,6 +60,9 @@ struct CompileOptions {
   std::string schedule;
   int64_t chunks = 0; ///< stages a rank; 0: the fewest that the schedule has
   std::string costModel = "takt";       ///< whose formula chooses the stages
+  std::string objective = "time";       ///< what is least: time or price
+  int64_t maxTime = 0;                  ///< ns a step may take; 0: no limit
+  double maxPrice = -1;                 ///< of a step; negative: no limit
   int64_t workLimit = int64_t(4) << 30; ///< of the exact search
   int64_t searchWork = 20000000;        ///< of the constraint solver
   bool overlap = true;     ///< gradient buckets beside the last backward

@@ -118,6 +118,7 @@ struct DeviceKindSpec {
   Nanos kernelOverhead = 0;     ///< launch cost of one kernel
   int64_t copyEngines = 0;      ///< 0: not stated
   int64_t transferSharePpm = 0; ///< of its SMs, taken by a transfer
+  int64_t price = 0;            ///< millionths an hour; 0: not stated
   SourceLoc loc;
 };
 

@@ -7,8 +7,8 @@
 //
 // A chain is cut into stages as in takt/Partition/Problem.h, on a cluster of
 // several *pools*: equal nodes of devices of one kind. Every stage has its
-// replicas in one pool; times, memory and the link in a node are the pool's, and
-// what leaves a node takes the network. With the time of a step
+// replicas in one pool; times, memory and the link in a node are the pool's,
+// and what leaves a node takes the network. With the time of a step
 //
 //     T = sum_s t_s + sum_b c_b + (m - 1) max(t_s, c_b) + max_s a_s
 //
@@ -34,9 +34,9 @@ struct DevicePool {
   int64_t devices = 1;        ///< a multiple of `devicesPerNode`
   int64_t devicesPerNode = 1; ///< nodes are equal
   rt::Link intraNode;
-  Bytes memory = 0;  ///< of each device; 0 = unlimited
-  int64_t price = 0; ///< millionths for an hour of a device
-  std::vector<std::vector<Nanos>> time;   ///< by segment and replica option
+  Bytes memory = 0;                     ///< of each device; 0 = unlimited
+  int64_t price = 0;                    ///< millionths for an hour of a device
+  std::vector<std::vector<Nanos>> time; ///< by segment and replica option
   std::vector<std::vector<Nanos>> update; ///< likewise
 };
 
@@ -93,6 +93,7 @@ struct MixedInfeasible {
   std::string reason;
   std::vector<MixedWay> waysOut;
   int32_t segment = -1; ///< the one that the reason names; -1: none
+  bool byLimit = false; ///< devices would do, a limit on time or price not
 };
 
 struct MixedResult {

@@ -52,7 +52,7 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
   let summary = "Cut the layers into stages and give each its devices";
   let description = [{
     Needs one `model.graph` with costs (`takt-annotate-costs`) and one
-    `pipe.cluster` of equal nodes; no `pipe.program` yet.
+    `pipe.cluster`; no `pipe.program` yet.
 
     Solves stage assignment on the chain of segments exactly, with stage
     replicas and per-stage memory (objective and method: `takt/Partition`), or
@@ -69,6 +69,11 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     Every value that is read behind a cut crosses it. The program then has the order
     as its attribute `takt.order`: stages and segments count layers in it.
 
+    On nodes of several kinds, sizes or links every stage gets devices of one kind
+    in equal nodes (`takt/Partition/Mixed.h`), with the costs of that kind. The
+    same search has prices as its objective and limits on time and price; a model
+    that is no chain is cut in the order of graph assignment and in its own.
+
     With `cost-model` a published planner chooses in its own terms (`takt/Partition/
     Costs`); its answer must fit and is valued and bounded as any other, and the
     program gets the attribute `takt.cost_model` with the step that the formula
@@ -84,7 +89,7 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     Afterwards the stages cover the layers once and in order, and no device is
     used twice but by the stages of its rank. The graph and the cluster stay as they are.
 
-    Reports: missing costs; options that contradict each other; unlike nodes;
+    Reports: missing costs; options that contradict each other; kinds without a price;
     a constraint on a layer that is not there; no assignment that fits, with what
     clashes and the cheapest ways out as notes, for constraints at their places. In
     the last case the module gets the attribute `takt.infeasible`, or
@@ -116,6 +121,12 @@ def AssignStagesPass : Pass<"takt-assign-stages", "::mlir::ModuleOp"> {
     Option<"costModel", "cost-model", "std::string", /*default=*/"\"takt\"",
            "Whose formula chooses the stages: takt, pipedream, dapple, 2bw, "
            "dnn-partitioning or piper">,
+    Option<"objective", "objective", "std::string", /*default=*/"\"time\"",
+           "What is to be least of a step: time or price">,
+    Option<"maxTime", "max-time", "int64_t", /*default=*/"0",
+           "Nanoseconds that a step may take; 0: no limit">,
+    Option<"maxPrice", "max-price", "double", /*default=*/"-1",
+           "Price that a step may have, in the currency; negative: no limit">,
     Option<"workLimit", "work-limit", "int64_t",
            /*default=*/"int64_t(4) << 30",
            "Transitions looked at before the best answer so far is taken">,

@@ -7,9 +7,9 @@
 //
 // The longest stage. Let y_k be any weights of the pools and w_ik the device
 // time of segment i in pool k, at its best number of replicas. In a step's
-// period P a device of pool k works at most P, so sum_i min_k y_k w_ik cannot be
-// above P times the sum of y_k over all devices: linear duality. The weights are
-// the pools' speeds, which makes it tight where times are in proportion.
+// period P a device of pool k works at most P, so sum_i min_k y_k w_ik cannot
+// be above P times the sum of y_k over all devices: linear duality. The weights
+// are the pools' speeds, which makes it tight where times are in proportion.
 //
 //===----------------------------------------------------------------------===//
 #include "Search.h"
@@ -54,12 +54,11 @@ MixedBounds::MixedBounds(const MixedProblem &problem) : problem(problem) {
       const double time = deviceTime(problem, pool, i);
       work = std::min(work, speed[k] * time);
       paid = std::min(paid, double(pool.price) * time);
-      least = std::min(least, *std::min_element(pool.time[i].begin(),
-                                                pool.time[i].end()));
+      least = std::min(
+          least, *std::min_element(pool.time[i].begin(), pool.time[i].end()));
     }
     workSums[i + 1] = workSums[i] + work;
-    paidSums[i + 1] =
-        paidSums[i] + double(problem.chain.microBatches) * paid;
+    paidSums[i + 1] = paidSums[i] + double(problem.chain.microBatches) * paid;
     largest[i + 1] = std::max(largest[i], least);
   }
   fillSums();

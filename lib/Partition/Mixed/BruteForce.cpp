@@ -86,8 +86,8 @@ private:
     if (verify(problem, found))
       return;
     const bool byPrice = problem.objective == StageObjective::Price;
-    if (best && (byPrice ? found.price() >= best->price()
-                         : found.time >= best->time))
+    if (best &&
+        (byPrice ? found.price() >= best->price() : found.time >= best->time))
       return;
     best = std::move(found);
     best->bound = best->time;

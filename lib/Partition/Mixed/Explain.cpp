@@ -48,17 +48,7 @@ private:
   bool feasible(MixedProblem changed) {
     if (left < 1)
       return false;
-    for (DevicePool &pool : changed.pools) {
-      pool.devicesPerNode = pool.devices;
-      pool.intraNode = {};
-      for (auto *table : {&pool.time, &pool.update})
-        for (std::vector<Nanos> &times : *table)
-          std::fill(times.begin(), times.end(), 0);
-    }
-    changed.chain.cluster.network = {};
-    changed.objective = StageObjective::Time;
-    changed.maxTime = 0;
-    changed.maxPrice = -1;
+    changed = timeless(changed);
     if (changed.chain.pins.empty() || changed.chain.stages > 0 ||
         changed.chain.cuts)
       return holds(changed);
@@ -66,8 +56,7 @@ private:
     const int64_t most = int64_t(changed.chain.segments.size());
     for (int64_t count = 1; count <= most; ++count) {
       changed.chain.stages = count;
-      if ((changed.chain.maxStages == 0 ||
-           count <= changed.chain.maxStages) &&
+      if ((changed.chain.maxStages == 0 || count <= changed.chain.maxStages) &&
           holds(changed))
         return true;
     }
@@ -92,6 +81,7 @@ private:
     free.objective = byTime ? StageObjective::Time : StageObjective::Price;
     const MixedResult best = solveMixed(free, std::max<int64_t>(1, left));
     MixedInfeasible found;
+    found.byLimit = true;
     found.reason = byTime ? fmt::format("no assignment takes at most {} a step",
                                         formatTime(problem.maxTime))
                           : fmt::format("no assignment costs at most {} a step",
@@ -100,17 +90,17 @@ private:
       return found;
     const bool exact = best.partition->bound == best.partition->time;
     if (byTime) {
-      found.reason += fmt::format(", the fastest {} {}",
-                                  exact ? "takes" : "found takes",
-                                  formatTime(best.partition->time));
+      found.reason +=
+          fmt::format(", the fastest {} {}", exact ? "takes" : "found takes",
+                      formatTime(best.partition->time));
       found.waysOut.push_back(
           {fmt::format("allow {}", exactTime(best.partition->time)), -1});
     } else {
-      found.reason += fmt::format(", the cheapest {} {:.6g}",
-                                  exact ? "costs" : "found costs",
-                                  best.partition->price());
+      found.reason +=
+          fmt::format(", the cheapest {} {:.6g}",
+                      exact ? "costs" : "found costs", best.partition->price());
       found.waysOut.push_back(
-          {fmt::format("allow {:.6g}", best.partition->price() * (1 + 1e-6)),
+          {fmt::format("allow {:.6g}", best.partition->price() * (1 + 1e-5)),
            -1});
     }
     return found;
@@ -119,11 +109,11 @@ private:
   std::string kinds() const {
     std::vector<std::string> parts;
     for (const DevicePool &pool : problem.pools)
-      parts.push_back(
-          fmt::format("{} x '{}'{}", pool.devices, pool.kind,
-                      pool.memory > 0
-                          ? fmt::format(" with {} each", formatBytes(pool.memory))
-                          : std::string()));
+      parts.push_back(fmt::format(
+          "{} x '{}'{}", pool.devices, pool.kind,
+          pool.memory > 0
+              ? fmt::format(" with {} each", formatBytes(pool.memory))
+              : std::string()));
     return fmt::format("{}", fmt::join(parts, " and "));
   }
 
@@ -178,18 +168,17 @@ private:
       changed.chain.cuts.reset();
       changed.chain.stages = 0;
       if (feasible(changed))
-        ways.push_back({problem.chain.cuts
-                            ? "leave the choice of cuts free"
-                            : "leave the number of stages free",
+        ways.push_back({problem.chain.cuts ? "leave the choice of cuts free"
+                                           : "leave the number of stages free",
                         -1});
       changed = problem;
     }
     if (problem.chain.maxStages > 0) {
       changed.chain.maxStages = 0;
       if (feasible(changed))
-        ways.push_back({fmt::format("allow more than {} stages",
-                                    problem.chain.maxStages),
-                        -1});
+        ways.push_back(
+            {fmt::format("allow more than {} stages", problem.chain.maxStages),
+             -1});
       changed = problem;
     }
     if (problem.chain.replicas) {
@@ -253,9 +242,9 @@ private:
       (enough(middle) ? high : low) = middle;
     }
     if (left > 0)
-      ways.push_back({fmt::format("use {} of '{}'", high * node,
-                                  problem.pools[k].kind),
-                      int32_t(k)});
+      ways.push_back(
+          {fmt::format("use {} of '{}'", high * node, problem.pools[k].kind),
+           int32_t(k)});
   }
 
   const MixedProblem &problem;

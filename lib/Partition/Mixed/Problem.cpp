@@ -118,10 +118,10 @@ void evaluate(const MixedProblem &problem, MixedPartition &partition) {
     stage.memory = stageMemory(chain, stage.begin, stage.end, stage.option,
                                stage.inFlight);
     stage.allReduce =
-        update + (gradients > 0 ? rt::allReduceTime(
-                                      link(pool, stage.firstDevice, last), own,
-                                      gradients)
-                                : 0);
+        update + (gradients > 0
+                      ? rt::allReduceTime(link(pool, stage.firstDevice, last),
+                                          own, gradients)
+                      : 0);
     stage.transfer = 0;
     if (s + 1 < count) {
       const MixedStage &next = partition.stages[s + 1];

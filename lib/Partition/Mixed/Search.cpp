@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Boundaries are taken from the end of the chain. A label that cannot come below
-// the best answer is dropped as soon as it is made.
+// Boundaries are taken from the end of the chain. A label that cannot come
+// below the best answer is dropped as soon as it is made.
 //
 //===----------------------------------------------------------------------===//
 #include "Search.h"
@@ -30,6 +30,23 @@ static bool networkIsFaster(const rt::Link &network, const rt::Link &inside) {
     return link.bytesPerSecond > 0 ? link.bytesPerSecond : free;
   };
   return network.latency < inside.latency || rate(network) > rate(inside);
+}
+
+MixedProblem timeless(const MixedProblem &problem) {
+  MixedProblem plain = problem;
+  for (DevicePool &pool : plain.pools) {
+    pool.devicesPerNode = pool.devices;
+    pool.intraNode = {};
+    pool.price = 0;
+    for (auto *table : {&pool.time, &pool.update})
+      for (std::vector<Nanos> &times : *table)
+        std::fill(times.begin(), times.end(), 0);
+  }
+  plain.chain.cluster.network = {};
+  plain.objective = StageObjective::Time;
+  plain.maxTime = 0;
+  plain.maxPrice = -1;
+  return plain;
 }
 
 double MixedSearch::cost(int64_t rate, Nanos time) const {
@@ -100,11 +117,10 @@ void MixedSearch::grow(Candidate &stage) const {
 
 /// Whether it holds what must be kept apart, as do all wider ones.
 bool MixedSearch::separates(const Candidate &stage) const {
-  return std::any_of(chain.apart.begin(), chain.apart.end(),
-                     [&](const SegmentPair &pair) {
-                       return pair.first >= stage.begin &&
-                              pair.second < stage.at;
-                     });
+  return std::any_of(
+      chain.apart.begin(), chain.apart.end(), [&](const SegmentPair &pair) {
+        return pair.first >= stage.begin && pair.second < stage.at;
+      });
 }
 
 bool MixedSearch::fits(const Candidate &stage, const DevicePool &pool,
@@ -198,8 +214,7 @@ void MixedSearch::place(int32_t behind, const Candidate &stage, int32_t pool,
   Nanos across = 0;
   if (rest.pool >= 0) {
     const SegmentCost &cut = chain.segments[stage.at - 1];
-    const int64_t pairs =
-        std::min(replicas, chain.replicaOptions[rest.option]);
+    const int64_t pairs = std::min(replicas, chain.replicaOptions[rest.option]);
     const rt::Link &between =
         rest.pool == pool ? link(rest.offset, end) : chain.cluster.network;
     across = (cut.gradientCrosses ? 2 : 1) *
@@ -242,7 +257,8 @@ int64_t MixedSearch::stagesLeft(const Label &label) const {
 double MixedSearch::leastCost(const Label &label) const {
   const bool whole = label.begin == 0;
   const int64_t left = stagesLeft(label);
-  if (chain.stages > 0 && left != std::max<int64_t>(chain.stages - label.stages, 0))
+  if (chain.stages > 0 &&
+      left != std::max<int64_t>(chain.stages - label.stages, 0))
     return HUGE_VAL; // too few segments
   if (whole ? chain.stages > label.stages ||
                   (chain.stages > 0 && label.stages > chain.stages) ||
@@ -257,15 +273,14 @@ double MixedSearch::leastCost(const Label &label) const {
     if (devices < 1)
       return HUGE_VAL;
     sum += bounds.sum(label.begin, devices);
-    slowest =
-        std::max(slowest, bounds.longest(label.begin, label.taken, left));
+    slowest = std::max(slowest, bounds.longest(label.begin, label.taken, left));
   }
   constexpr Nanos kFar = INT64_MAX / 16;
   if (sum >= kFar || slowest >= kFar)
     return HUGE_VAL;
-  const double time =
-      double(sum) + double(chain.microBatches - 1) * double(slowest) +
-      double(label.reduce);
+  const double time = double(sum) +
+                      double(chain.microBatches - 1) * double(slowest) +
+                      double(label.reduce);
   if (problem.maxTime > 0 && time > double(problem.maxTime))
     return HUGE_VAL;
   const double paid = double(label.rate) * time + bounds.paid(label.begin);
@@ -307,10 +322,10 @@ void MixedSearch::keep(const Label &label) {
   for (const int32_t id : ids)
     if (beats(labels[id], label))
       return;
-  ids.erase(std::remove_if(
-                ids.begin(), ids.end(),
-                [&](int32_t id) { return beats(label, labels[id]); }),
-            ids.end());
+  ids.erase(
+      std::remove_if(ids.begin(), ids.end(),
+                     [&](int32_t id) { return beats(label, labels[id]); }),
+      ids.end());
   ids.push_back(int32_t(labels.size()));
   labels.push_back(label);
 }
@@ -329,8 +344,7 @@ std::vector<int32_t> MixedSearch::sift(int64_t at, size_t width) {
   for (const int32_t id : open) {
     if (width > 0 && kept.size() >= width)
       break;
-    std::vector<int32_t> &same =
-        rivals[{labels[id].pool, labels[id].option}];
+    std::vector<int32_t> &same = rivals[{labels[id].pool, labels[id].option}];
     done += int64_t(same.size()) / 4;
     if (std::any_of(same.begin(), same.end(), [&](int32_t other) {
           return beats(labels[other], labels[id]);
@@ -343,8 +357,9 @@ std::vector<int32_t> MixedSearch::sift(int64_t at, size_t width) {
   return kept;
 }
 
-void MixedSearch::finish(const Label &label) {
-  MixedPartition found = collect(label);
+void MixedSearch::finish(const Label &label) { offer(collect(label)); }
+
+void MixedSearch::offer(MixedPartition found) {
   const double own = cost(found.rate, found.time);
   if ((problem.maxTime > 0 && found.time > problem.maxTime) ||
       (problem.maxPrice >= 0 && found.price() > problem.maxPrice) ||
@@ -361,14 +376,15 @@ MixedPartition MixedSearch::collect(const Label &label) const {
   for (const Label *at = &label; at->pool >= 0; at = &labels[at->parent]) {
     const DevicePool &pool = problem.pools[at->pool];
     const int64_t replicas = chain.replicaOptions[at->option];
-    const int64_t idle = pool.devices - label.taken[at->pool];
+    int64_t idle = pool.devices - label.taken[at->pool];
+    if (pool.devices > pool.devicesPerNode)
+      idle -= idle % pool.devicesPerNode;
     MixedStage stage;
     stage.begin = at->begin;
     stage.end = labels[at->parent].begin;
     stage.option = at->option;
     stage.pool = at->pool;
-    stage.firstDevice =
-        pool.devices - at->offset - replicas - idle + idle % pool.devicesPerNode;
+    stage.firstDevice = pool.devices - at->offset - replicas - idle;
     found.stages.push_back(stage);
   }
   evaluate(problem, found);

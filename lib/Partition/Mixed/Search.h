@@ -8,12 +8,13 @@
 // What the search knows of a problem before it starts (`MixedBounds`), and the
 // search itself.
 //
-// A label is a suffix of the chain that is already cut, grown towards the start,
-// so that the number of stages behind a new one, and with it what that one
-// holds, is known. Devices of a pool are handed out from its end: a stage takes
-// those next to the last taken, or begins a node of its own and leaves some
-// idle. One label replaces another where it is no worse in sum, longest time,
-// longest all-reduce, price, stages and devices, and lies alike in its nodes.
+// A label is a suffix of the chain that is already cut, grown towards the
+// start, so that the number of stages behind a new one, and with it what that
+// one holds, is known. Devices of a pool are handed out from its end: a stage
+// takes those next to the last taken, or begins a node of its own and leaves
+// some idle. One label replaces another where it is no worse in sum, longest
+// time, longest all-reduce, price, stages and devices, and lies alike in its
+// nodes.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -44,18 +45,20 @@ public:
 private:
   void fillSums();
   const MixedProblem &problem;
-  std::vector<double> speed;     ///< of a device, by pool
-  std::vector<double> workSums;  ///< by segment, in device time of speed 1
-  std::vector<Nanos> largest;    ///< of the segments in front
+  std::vector<double> speed;    ///< of a device, by pool
+  std::vector<double> workSums; ///< by segment, in device time of speed 1
+  std::vector<Nanos> largest;   ///< of the segments in front
   std::vector<double> paidSums;
   double widest = 0; ///< speed times replicas of the widest stage
   /// By begin and devices; without the second if that would be too many.
   std::vector<std::vector<Nanos>> sums;
 };
 
+/// The problem without times, links and prices: only what fits matters.
+MixedProblem timeless(const MixedProblem &problem);
+
 class MixedSearch {
 public:
-  /// `best` may hold an answer to beat.
   MixedSearch(const MixedProblem &problem, const MixedBounds &bounds,
               int64_t workLimit)
       : problem(problem), chain(problem.chain), bounds(bounds),
@@ -63,6 +66,9 @@ public:
 
   /// With a `width` only that many labels of a boundary are extended.
   void run(size_t width);
+
+  /// An answer to beat, if it keeps the limits.
+  void offer(MixedPartition found);
 
   const std::optional<MixedPartition> &best() const { return answer; }
   /// After a run without width: nothing costs less.
@@ -94,8 +100,7 @@ private:
   void expand(int64_t at, size_t width);
   void grow(Candidate &stage) const;
   bool separates(const Candidate &stage) const;
-  bool fits(const Candidate &stage, const DevicePool &pool,
-            int64_t held) const;
+  bool fits(const Candidate &stage, const DevicePool &pool, int64_t held) const;
   bool neverFits(const Candidate &stage) const;
   void extend(const std::vector<int32_t> &open, const Candidate &stage,
               int32_t pool);

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A narrow search for a good answer, then the whole one that beats or proves it.
+// A narrow search for a good answer, then the whole one that beats or proves
+// it.
 //
 //===----------------------------------------------------------------------===//
 #include "Search.h"
@@ -36,13 +37,29 @@ Found solveOnce(const MixedProblem &problem, int64_t workLimit) {
   const MixedBounds bounds(problem);
   MixedSearch search(problem, bounds, std::max<int64_t>(1, workLimit / 4));
   search.run(kNarrow);
-  search.setLimit(workLimit);
-  search.run(0);
   Found found;
+  if (!search.best()) {
+    // Tight memory: whatever fits is a start, and often nothing does.
+    const MixedProblem plain = timeless(problem);
+    const MixedBounds nothing(plain);
+    MixedSearch any(plain, nothing, std::max<int64_t>(1, workLimit / 4));
+    any.run(0);
+    workLimit = std::max<int64_t>(1, workLimit - any.work());
+    found.work = any.work();
+    if (!any.best() && !any.exhausted())
+      return found;
+    if (any.best()) {
+      MixedPartition start = *any.best();
+      evaluate(problem, start);
+      search.offer(std::move(start));
+    }
+  }
+  search.setLimit(std::max(workLimit, search.work() + 1));
+  search.run(0);
   found.partition = search.best();
   found.bound = search.boundCost();
   found.outOfWork = search.exhausted();
-  found.work = search.work();
+  found.work += search.work();
   if (found.partition)
     found.cost = search.cost(found.partition->rate, found.partition->time);
   return found;

@@ -128,8 +128,8 @@ private:
     std::set<std::pair<int32_t, int64_t>> nodes;
     for (const int64_t s : {one, other})
       for (int64_t i = 0; i < replicas(s); ++i)
-        nodes.insert({at(s).pool, (at(s).firstDevice + i) /
-                                      poolOf(s).devicesPerNode});
+        nodes.insert(
+            {at(s).pool, (at(s).firstDevice + i) / poolOf(s).devicesPerNode});
     return nodes.size() == 1 ? poolOf(one).intraNode : chain.cluster.network;
   }
 

@@ -283,6 +283,9 @@ void checkChannels(const Plan &plan, Faults &faults) {
 // Resources
 //===----------------------------------------------------------------------===//
 
+/// As in a cluster file: sums over all devices stay countable.
+constexpr int64_t kMostPrice = int64_t(1000000) * 1000000;
+
 void checkResources(const Plan &plan, Faults &faults) {
   int64_t devices = 0;
   for (size_t i = 0; i < plan.resources.size(); ++i) {
@@ -300,6 +303,8 @@ void checkResources(const Plan &plan, Faults &faults) {
                         nodes.networkBytesPerSecond})
       if (!std::isfinite(rate) || rate < 0)
         faults.add(where, "bad bandwidth");
+    if (nodes.price < 0 || nodes.price > kMostPrice)
+      faults.add(where, "a price of {} millionths an hour", nodes.price);
     if (!(nodes.transferShare >= 0 && nodes.transferShare <= 1))
       faults.add(where, "a share of {} is not between 0 and 1",
                  nodes.transferShare);

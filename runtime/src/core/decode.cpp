@@ -309,6 +309,8 @@ NodeResources Decoder::nodeResources(const fb::NodeResources &from) {
   nodes.portBytesPerSecond = from.port_bytes_per_second();
   nodes.networkBytesPerSecond = from.network_bytes_per_second();
   nodes.networkPorts = from.network_ports();
+  nodes.kind = text(from.kind());
+  nodes.price = from.price();
   return nodes;
 }
 

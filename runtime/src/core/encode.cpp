@@ -243,10 +243,11 @@ Offset<fb::Param> Encoder::param(const Param &param) {
 }
 
 Offset<fb::NodeResources> Encoder::nodeResources(const NodeResources &nodes) {
+  auto kind = text(nodes.kind);
   return fb::CreateNodeResources(
       builder, nodes.nodes, nodes.devices, nodes.cores, nodes.copyEngines,
       nodes.transferShare, nodes.memoryBytesPerSecond, nodes.portBytesPerSecond,
-      nodes.networkBytesPerSecond, nodes.networkPorts);
+      nodes.networkBytesPerSecond, nodes.networkPorts, kind, nodes.price);
 }
 
 Offset<fb::Layer> Encoder::layer(const LayerInfo &layer) {

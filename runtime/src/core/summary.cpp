@@ -69,6 +69,43 @@ static StageSummary summarizeRole(const Plan &plan, const Role &role) {
   return stage;
 }
 
+/// The nodes that a device is one of; null: they are not known.
+static const NodeResources *nodesOf(const Plan &plan, int64_t device) {
+  for (const NodeResources &nodes : plan.resources) {
+    if (device < int64_t(nodes.nodes) * nodes.devices)
+      return &nodes;
+    device -= int64_t(nodes.nodes) * nodes.devices;
+  }
+  return nullptr;
+}
+
+std::string kindAmongSeveral(const Plan &plan, const Role &role) {
+  bool several = false;
+  for (const NodeResources &nodes : plan.resources)
+    several |= nodes.kind != plan.resources.front().kind;
+  if (!several || role.devices.empty())
+    return {};
+  const NodeResources *nodes = nodesOf(plan, role.devices.front());
+  return nodes ? nodes->kind : std::string();
+}
+
+/// Kinds of the roles' devices, and what all devices cost an hour.
+static void addKinds(const Plan &plan, Summary &summary) {
+  double price = 0;
+  bool known = !plan.roles.empty();
+  for (size_t r = 0; r < plan.roles.size(); ++r) {
+    for (int32_t device : plan.roles[r].devices) {
+      const NodeResources *nodes = nodesOf(plan, device);
+      known = known && nodes && nodes->price > 0;
+      price += known ? double(nodes->price) / 1e6 : 0;
+      if (nodes)
+        summary.stages[r].kind = nodes->kind;
+    }
+  }
+  if (known)
+    summary.pricePerHour = price;
+}
+
 /// Compute time that a rank of the role spends in a step.
 static double workOf(const Role &role) {
   double work = 0;
@@ -121,6 +158,7 @@ Summary summarize(const Plan &plan) {
     summary.stages.push_back(summarizeRole(plan, role));
     work += role.replicas * workOf(role);
   }
+  addKinds(plan, summary);
   // Calls that share something take longer than they cost.
   if (mayRun && !plan.resources.empty()) {
     Simulation run = simulate(plan, {/*keepRecords=*/false});

@@ -79,6 +79,15 @@ std::string stageTable(const Summary &summary) {
                     std::to_string(stage.replicas), formatRanges(stage.devices),
                     formatNanos(stage.forward), formatNanos(stage.backward),
                     memoryOf(stage), std::to_string(stage.inFlight)});
+  // Of one kind they all are, as a rule.
+  std::set<std::string> kinds;
+  for (const NodeResources &nodes : summary.resources)
+    kinds.insert(nodes.kind);
+  if (kinds.size() < 2)
+    return table(rows);
+  rows[0].insert(rows[0].begin() + 4, "kind");
+  for (size_t s = 0; s < summary.stages.size(); ++s)
+    rows[s + 1].insert(rows[s + 1].begin() + 4, summary.stages[s].kind);
   return table(rows);
 }
 
@@ -159,6 +168,10 @@ std::string machineText(const Summary &summary) {
 
 } // namespace
 
+static double pricePerStep(const Summary &summary) {
+  return *summary.pricePerHour * double(summary.step) / 3600e9;
+}
+
 std::string printText(const Summary &summary) {
   std::string text =
       fmt::format("model     {} ({}) on {}\n", summary.model,
@@ -187,6 +200,9 @@ std::string printText(const Summary &summary) {
     text += fmt::format("assigned  {}, bound {}, gap {}\n",
                         formatNanos(summary.objective),
                         formatNanos(summary.bound), formatShare(*summary.gap));
+  if (summary.pricePerHour)
+    text += fmt::format("price     {:.6g} a step, {:.6g} an hour\n",
+                        pricePerStep(summary), *summary.pricePerHour);
   if (!summary.proof.empty())
     text += fmt::format("proof     {}\n", summary.proof);
   text += machineText(summary);
@@ -217,7 +233,8 @@ static Json stageJson(const StageSummary &stage) {
           {"liveness_bytes", stage.livenessBytes},
           {"capacity_bytes", stage.capacity},
           {"memory_bytes", memory},
-          {"in_flight", stage.inFlight}};
+          {"in_flight", stage.inFlight},
+          {"kind", stage.kind}};
 }
 
 static Json resourcesJson(const NodeResources &nodes) {
@@ -229,7 +246,9 @@ static Json resourcesJson(const NodeResources &nodes) {
           {"memory_bytes_per_s", nodes.memoryBytesPerSecond},
           {"port_bytes_per_s", nodes.portBytesPerSecond},
           {"network_bytes_per_s", nodes.networkBytesPerSecond},
-          {"network_ports", nodes.networkPorts}};
+          {"network_ports", nodes.networkPorts},
+          {"kind", nodes.kind},
+          {"price_per_hour", double(nodes.price) / 1e6}};
 }
 
 std::string toJson(const Summary &summary) {
@@ -265,6 +284,9 @@ std::string toJson(const Summary &summary) {
                {"stages", stages},
                {"proof", summary.proof.empty() ? Json() : Json(summary.proof)},
                {"resources", resources},
+               {"price_per_hour", share(summary.pricePerHour)},
+               {"price_per_step",
+                summary.pricePerHour ? Json(pricePerStep(summary)) : Json()},
                {"mode", nameOf(summary.mode)},
                {"period_ns", Json()},
                {"latency_ns", Json()},

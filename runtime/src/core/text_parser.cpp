@@ -185,6 +185,10 @@ void TextParser::nodes() {
   real("port", nodes.portBytesPerSecond);
   real("network", nodes.networkBytesPerSecond);
   integer("network_ports", nodes.networkPorts);
+  if (in.acceptWord("kind"))
+    nodes.kind = in.name("the kind of device");
+  if (in.acceptWord("price"))
+    nodes.price = in.integer<int64_t>();
   plan.resources.push_back(nodes);
 }
 

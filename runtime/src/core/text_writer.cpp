@@ -146,11 +146,13 @@ void Writer::communication() {
   for (const NodeResources &nodes : plan.resources)
     line(0,
          "nodes {} devices {} cores {} copy_engines {} transfer_share {} "
-         "memory_bandwidth {} port {} network {} network_ports {}",
+         "memory_bandwidth {} port {} network {} network_ports {}{}{}",
          nodes.nodes, nodes.devices, nodes.cores, nodes.copyEngines,
          nodes.transferShare, nodes.memoryBytesPerSecond,
          nodes.portBytesPerSecond, nodes.networkBytesPerSecond,
-         nodes.networkPorts);
+         nodes.networkPorts,
+         nodes.kind.empty() ? "" : " kind " + named(nodes.kind),
+         nodes.price == 0 ? "" : fmt::format(" price {}", nodes.price));
   for (const Group &group : plan.groups)
     line(0, "group {} of {} {}", named(group.name),
          named(plan.roles[group.role].name), link(group.link));

@@ -28,6 +28,7 @@
 #include "timeline.h"
 
 #include "takt-rt/core/names.h"
+#include "takt-rt/core/summary.h"
 #include "takt-rt/core/units.h"
 #include "takt-rt/trace/memory.h"
 
@@ -128,11 +129,14 @@ private:
 };
 
 void PageData::writeRole(const Role &role) {
+  std::string name = role.name;
+  if (std::string kind = kindAmongSeveral(plan, role); !kind.empty())
+    name += " (" + kind + ")";
   out +=
       fmt::format("\n{{\"name\":{},\"first\":{},\"replicas\":{},\"arena\":{},"
                   "\"capacity\":{},\"pools\":",
-                  quoted(role.name), role.firstRank, role.replicas,
-                  role.arenaBytes, role.capacity);
+                  quoted(name), role.firstRank, role.replicas, role.arenaBytes,
+                  role.capacity);
   {
     List pools(out);
     for (const Pool &pool : role.pools) {

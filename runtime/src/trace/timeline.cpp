@@ -15,6 +15,7 @@
 
 #include "timeline.h"
 
+#include "takt-rt/core/summary.h"
 #include "takt-rt/core/units.h"
 #include "takt-rt/trace/memory.h"
 
@@ -224,6 +225,9 @@ void Picture::writeRow(int32_t rank, const std::vector<const Record *> &records,
   if (total > 0)
     put(R"(<text class="soft" x="{}" y="{:.1f}">{} busy</text>)", right, textY,
         formatShare(static_cast<double>(busy) / static_cast<double>(total)));
+  if (std::string kind = kindAmongSeveral(plan, role); !kind.empty())
+    put(R"(<text class="soft" x="{}" y="{:.1f}" text-anchor="end">{}</text>)",
+        geometry.left - 10, bottom - 1, xmlEscaped(kind));
   if (geometry.memory > 10)
     put(R"(<text class="soft" x="{}" y="{:.1f}">{}</text>)", right, bottom - 1,
         formatBytes(peakOf(memory)));

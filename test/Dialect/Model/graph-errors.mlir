@@ -176,3 +176,28 @@ model.graph @g(%x: tensor<4xf32> <"x">, %y: tensor<4xf32> <"y">)
   %2 = model.mean_squared_error "loss" %h, %y : tensor<4xf32>, tensor<4xf32>
   model.output %2 : tensor<f32>
 }
+
+// -----
+
+model.graph @g(%x: tensor<4xf32> <"x">, %y: tensor<4xf32> <"y">)
+    training <global_batch = 4> data synthetic replica_options [1] {
+  // expected-error@+1 {{has costs of one kind of device apart}}
+  %0 = model.relu "act" %x : tensor<4xf32>
+      costs [<forward = [1], input_grad = [1], weight_grad = [1], device = "d">,
+             <forward = [2], input_grad = [1], weight_grad = [1], device = "e">,
+             <forward = [3], input_grad = [1], weight_grad = [1], device = "d">]
+  %1 = model.mean_squared_error "loss" %0, %y : tensor<4xf32>, tensor<4xf32>
+  model.output %1 : tensor<f32>
+}
+
+// -----
+
+model.graph @g(%x: tensor<4xf32> <"x">, %y: tensor<4xf32> <"y">)
+    training <global_batch = 4> data synthetic replica_options [1] {
+  // expected-error@+1 {{has costs of some and costs of all kinds of device}}
+  %0 = model.relu "act" %x : tensor<4xf32>
+      costs [<forward = [1], input_grad = [1], weight_grad = [1], device = "d">,
+             <forward = [2], input_grad = [1], weight_grad = [1]>]
+  %1 = model.mean_squared_error "loss" %0, %y : tensor<4xf32>, tensor<4xf32>
+  model.output %1 : tensor<f32>
+}

@@ -215,3 +215,10 @@ pipe.cluster @c network "l" {
   #pipe.nodes<count = 2000000000, device = "d">
   #pipe.nodes<count = 2000000000, device = "d">
 }
+
+// -----
+
+pipe.cluster @c {
+  // expected-error@+1 {{price of device kind 'd' must be from 0 to 1000000000000 millionths, got -1}}
+  #pipe.device<"d", flops = 1, memory_bandwidth = 1, price = -1>
+}

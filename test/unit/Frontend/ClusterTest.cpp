@@ -122,7 +122,8 @@ TEST(ClusterTest, Errors) {
   EXPECT_EQ(changed("kernel_overhead", "overhead"),
             Messages{"5:77: unknown key 'overhead' in device 'h100'; known "
                      "keys: flops, memory_bandwidth, memory, "
-                     "kernel_overhead, copy_engines, transfer_share"});
+                     "kernel_overhead, copy_engines, transfer_share, "
+                     "price_per_hour"});
   EXPECT_EQ(changed("device: h100", "device: h10"),
             Messages{"7:26: 'device' names 'h10', which is not a device kind "
                      "of this cluster; did you mean 'h100'?"});
@@ -165,7 +166,8 @@ TEST(ClusterTest, WhatIsShared) {
       "  name: c\n"
       "  devices:\n"
       "    d: {flops: 1 FLOP/s, memory_bandwidth: 1 B/s, memory: 1 B,\n"
-      "        copy_engines: 3, transfer_share: 12.5 %}\n"
+      "        copy_engines: 3, transfer_share: 12.5 %,\n"
+      "        price_per_hour: 2.5}\n"
       "    e: {flops: 1 FLOP/s, memory_bandwidth: 1 B/s, memory: 1 B}\n"
       "  nodes:\n"
       "    - {device: d, devices: 1, cores: 4, network_ports: 2,\n"
@@ -182,7 +184,9 @@ TEST(ClusterTest, WhatIsShared) {
   EXPECT_EQ(spec->nodes[0].networkPorts, 2);
   EXPECT_EQ(spec->nodes[0].networkPortBandwidth, 25e9);
   EXPECT_EQ(spec->devices[1].copyEngines, 0);
+  EXPECT_EQ(spec->devices[0].price, 2500000);
   EXPECT_EQ(spec->devices[1].transferSharePpm, 0);
+  EXPECT_EQ(spec->devices[1].price, 0);
   EXPECT_EQ(spec->nodes[1].cores, 0);
   EXPECT_EQ(spec->nodes[1].networkPorts, 0);
   EXPECT_EQ(spec->nodes[1].networkPortBandwidth, 0);
@@ -194,6 +198,11 @@ TEST(ClusterTest, WhatIsShared) {
   EXPECT_EQ(changed(overhead, "transfer_share: 101 %"),
             Messages{"5:93: 'transfer_share' must be above 0 and at most 100, "
                      "not 101"});
+  EXPECT_EQ(changed(overhead, "price_per_hour: 0"),
+            Messages{"5:93: 'price_per_hour' must be above 0 and at most "
+                     "1000000, not 0"});
+  EXPECT_EQ(changed(overhead, "price_per_hour: cheap"),
+            Messages{"5:93: 'price_per_hour' must be a number, not 'cheap'"});
   EXPECT_EQ(changed(overhead, "copy_engines: 0"),
             Messages{"5:91: 'copy_engines' must be at least 1, not 0"});
   EXPECT_EQ(changed("cores: 96", "network_ports: 0"),

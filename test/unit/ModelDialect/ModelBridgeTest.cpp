@@ -284,6 +284,28 @@ TEST_F(ModelBridge, CostsAreExactWhetherRepetitionsAgreeOrNot) {
   }
 }
 
+TEST_F(ModelBridge, CostsOfEveryKindOfDevice) {
+  ModelSpec spec = oddSpec();
+  spec.training.globalBatch = 16;
+  spec.training.microBatches = 4;
+  import(spec);
+  const size_t layers = buildGraph(spec).layers.size();
+  // Repetitions agree on one kind and not on the other.
+  const std::vector<KindCosts> kinds = {{"fast", tableOf(layers, true)},
+                                        {"slow", tableOf(layers, false)}};
+  model::annotateCosts(graph(), kinds);
+  ASSERT_TRUE(mlir::succeeded(mlir::verify(*module)));
+  EXPECT_EQ(costEntries(graph()), 15u);
+  reparse();
+  for (const KindCosts &kind : kinds) {
+    std::optional<CostTable> back = model::exportCosts(graph(), kind.device);
+    ASSERT_TRUE(back) << kind.device;
+    EXPECT_EQ(dump(*back), dump(kind.table)) << kind.device;
+  }
+  EXPECT_EQ(dump(*model::exportCosts(graph())), dump(kinds[0].table));
+  EXPECT_FALSE(model::exportCosts(graph(), "other"));
+}
+
 TEST_F(ModelBridge, CostsReplaceEarlierOnes) {
   ModelSpec spec = oddSpec();
   spec.training.globalBatch = 16;

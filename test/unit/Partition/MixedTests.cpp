@@ -67,9 +67,9 @@ MixedProblem randomMixed(uint64_t seed) {
   const int64_t pools = random.in(1, segments > 4 ? 2 : 3);
   for (int64_t k = 0; k < pools; ++k) {
     const int64_t node = random.in(1, 3);
-    DevicePool pool = poolOf(chain, fmt::format("kind{}", k),
-                             node * random.in(1, node > 2 ? 1 : 2), node,
-                             random.in(1, 3));
+    DevicePool pool =
+        poolOf(chain, fmt::format("kind{}", k),
+               node * random.in(1, node > 2 ? 1 : 2), node, random.in(1, 3));
     pool.memory = chain.cluster.memory * random.in(1, 3) / 2;
     pool.price = random.in(0, 6) * 500000;
     if (random.chance(40))
@@ -276,10 +276,9 @@ TEST(MixedStages, SaysWhatWouldFit) {
       continue;
     ASSERT_GE(way.pool, 0);
     MixedProblem changed = problem;
-    changed.pools[way.pool].memory = Bytes(
-        std::stod(way.text.substr(at + 9)) * double(Bytes(1) << 30) + 1);
-    EXPECT_TRUE(solveMixed(changed, 1 << 22).partition.has_value())
-        << way.text;
+    changed.pools[way.pool].memory =
+        Bytes(std::stod(way.text.substr(at + 9)) * double(Bytes(1) << 30) + 1);
+    EXPECT_TRUE(solveMixed(changed, 1 << 22).partition.has_value()) << way.text;
     tried = true;
   }
   EXPECT_TRUE(tried);

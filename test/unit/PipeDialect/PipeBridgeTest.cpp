@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Coll/CollBridge.h"
+#include "Pipe/PipePools.h"
 #include "takt-rt/core/plan.h"
 
 #include "mlir/IR/Verifier.h"
@@ -212,6 +213,37 @@ TEST_F(PipeBridge, EqualNodesOfSeveralGroupsAreOnePartitionCluster) {
   EXPECT_EQ(result->intraNode.name, "l");
   EXPECT_EQ(result->network.latency, 5);
   EXPECT_EQ(result->network.bytesPerSecond, 6);
+}
+
+TEST_F(PipeBridge, LikeNodesAreOnePool) {
+  parse(R"(pipe.cluster @c network "ib" {
+    #pipe.device<"d", flops = 1, memory_bandwidth = 1, memory = 77, price = 9>
+    #pipe.device<"e", flops = 1, memory_bandwidth = 1, memory = 5>
+    #pipe.link<"l", latency = 3, bandwidth = 4>
+    #pipe.link<"ib", latency = 5, bandwidth = 6>
+    #pipe.nodes<count = 2, device = "d", devices = 2, link = "l">
+    #pipe.nodes<device = "e">
+    #pipe.nodes<device = "d", devices = 2, link = "l">
+    #pipe.nodes<device = "d", devices = 2, link = "ib">
+  })");
+  EXPECT_FALSE(pipe::exportPartitionCluster(cluster(), error));
+  const pipe::ClusterPools pools = pipe::exportPools(cluster());
+  EXPECT_EQ(pools.network.latency, 5);
+  ASSERT_EQ(pools.pools.size(), 3u);
+  EXPECT_EQ(pools.pools[0].kind, "d");
+  EXPECT_EQ(pools.pools[0].devices, 6);
+  EXPECT_EQ(pools.pools[0].devicesPerNode, 2);
+  EXPECT_EQ(pools.pools[0].memory, 77);
+  EXPECT_EQ(pools.pools[0].price, 9);
+  EXPECT_EQ(pools.pools[0].intraNode.name, "l");
+  EXPECT_EQ(pools.devices[0], (std::vector<int32_t>{0, 1, 2, 3, 5, 6}));
+  EXPECT_EQ(pools.pools[1].kind, "e");
+  EXPECT_EQ(pools.devices[1], (std::vector<int32_t>{4}));
+  EXPECT_EQ(pools.pools[2].intraNode.name, "ib");
+  EXPECT_EQ(pools.devices[2], (std::vector<int32_t>{7, 8}));
+  EXPECT_EQ(pipe::usedKinds(cluster()), (std::vector<std::string>{"d", "e"}));
+  EXPECT_EQ(pipe::exportResources(cluster())[0].kind, "d");
+  EXPECT_EQ(pipe::exportResources(cluster())[0].price, 9);
 }
 
 TEST_F(PipeBridge, DevicesAreNumberedNodeByNode) {

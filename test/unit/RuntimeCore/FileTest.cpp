@@ -56,6 +56,21 @@ static Plan makeFullPlan() {
   plan.boundStep = 9;
   plan.objectiveStep = 10;
   plan.roles[1].capacity = 80ll << 30;
+  NodeResources nodes;
+  nodes.nodes = 3;
+  nodes.devices = 2;
+  nodes.cores = 4;
+  nodes.copyEngines = 5;
+  nodes.transferShare = 0.1;
+  nodes.memoryBytesPerSecond = 1e12 / 3;
+  nodes.portBytesPerSecond = 6;
+  nodes.networkBytesPerSecond = 7;
+  nodes.networkPorts = 8;
+  nodes.kind = "a \"kind\"";
+  nodes.price = 1234567;
+  plan.resources = {nodes, nodes};
+  plan.resources[1].kind = "plain";
+  plan.resources[1].price = 0;
   return plan;
 }
 
@@ -109,7 +124,7 @@ TEST(PlanFile, TextReadsWell) {
   shape.microBatches = 1;
   std::string text = toText(makePipeline(shape));
   for (const char *line :
-       {"takt-plan 1.1\n", "role stage1 {\n",
+       {"takt-plan 1.2\n", "role stage1 {\n",
         "channel act0 activation stage0 -> stage1 bytes 768 link \"\" latency "
         "0 bandwidth 0\n",
         "    linear_forward forward layer 0 (batch+0:768, weights+0:1024, "
@@ -137,7 +152,7 @@ TEST(PlanFile, TextErrorsNameLineAndColumn) {
             "p:15:8: expected an integer of at most 64 bits, not negative");
   EXPECT_EQ(failure("optimizer sgd", "optimizer sdg"),
             "p:16:13: unknown optimizer 'sdg'");
-  EXPECT_EQ(failure("takt-plan 1.1", "takt-plan 2.0"),
+  EXPECT_EQ(failure("takt-plan 1.2", "takt-plan 2.0"),
             "p:1:11: written in plan format 2.0, this program reads 1.x");
   EXPECT_EQ(failure("-> stage1", "-> stage9"), "p:36:35: no role 'stage9'");
   EXPECT_EQ(failure("\"linear-chain\"", "\"linear"),

@@ -69,6 +69,50 @@ TEST(Summary, UnknownFiguresAreLeftOut) {
   EXPECT_TRUE(report["bubble"].is_null());
 }
 
+/// Two nodes of two kinds; the first has two devices.
+static Plan mixedPlan() {
+  Plan plan = smallPlan();
+  NodeResources fast, slow;
+  fast.devices = 2;
+  fast.kind = "fast one";
+  fast.price = 2'500'000;
+  slow.devices = 2;
+  slow.kind = "slow";
+  slow.price = 250'000;
+  plan.resources = {fast, slow};
+  return plan;
+}
+
+TEST(Summary, KindsAndPrices) {
+  const Plan plan = mixedPlan();
+  const Summary summary = summarize(plan);
+  EXPECT_EQ(summary.stages[0].kind, "fast one");
+  EXPECT_EQ(summary.stages[2].kind, "slow");
+  EXPECT_EQ(kindAmongSeveral(plan, plan.roles[2]), "slow");
+  ASSERT_TRUE(summary.pricePerHour);
+  EXPECT_DOUBLE_EQ(*summary.pricePerHour, 2 * 2.5 + 2 * 0.25);
+  json report = json::parse(toJson(summary));
+  EXPECT_DOUBLE_EQ(report["price_per_step"],
+                   5.5 * double(summary.step) / 3600e9);
+  EXPECT_EQ(report["stages"][0]["kind"], "fast one");
+  EXPECT_DOUBLE_EQ(report["resources"][1]["price_per_hour"], 0.25);
+  std::string text = printText(summary);
+  EXPECT_NE(text.find("5.5 an hour"), std::string::npos) << text;
+  EXPECT_NE(text.find("kind"), std::string::npos) << text;
+}
+
+TEST(Summary, PricesThatAreNotKnownAreLeftOut) {
+  Plan plan = mixedPlan();
+  plan.resources[1].price = 0;
+  plan.resources[1].kind = plan.resources[0].kind;
+  const Summary summary = summarize(plan);
+  EXPECT_FALSE(summary.pricePerHour);
+  EXPECT_TRUE(json::parse(toJson(summary))["price_per_step"].is_null());
+  // All of one kind: nothing to tell apart.
+  EXPECT_EQ(kindAmongSeveral(plan, plan.roles[0]), "");
+  EXPECT_EQ(printText(summary).find("kind"), std::string::npos);
+}
+
 TEST(Summary, TextHasARowAStage) {
   std::string text = printText(summarize(smallPlan()));
   EXPECT_NE(text.find("model     linear-chain (768 parameters) on test\n"),
@@ -85,16 +129,20 @@ TEST(Summary, TextHasARowAStage) {
 TEST(Summary, JsonKeysStayAsDocumented) {
   json report = json::parse(toJson(summarize(smallPlan())));
   for (const char *key :
-       {"model", "cluster", "schedule", "compiler", "input_hash",
-        "source_of_costs", "ranks", "micro_batches", "micro_batch_samples",
-        "global_batch", "parameters", "step_time_ns", "bound_ns",
-        "objective_ns", "gap", "bubble", "peak_bytes", "stages"})
+       {"model",         "cluster",       "schedule",
+        "compiler",      "input_hash",    "source_of_costs",
+        "ranks",         "micro_batches", "micro_batch_samples",
+        "global_batch",  "parameters",    "step_time_ns",
+        "bound_ns",      "objective_ns",  "gap",
+        "bubble",        "peak_bytes",    "stages",
+        "proof",         "resources",     "price_per_hour",
+        "price_per_step"})
     EXPECT_TRUE(report.contains(key)) << key;
   const json &stage = report["stages"][0];
-  for (const char *key :
-       {"role", "stages", "layers", "replicas", "first_rank", "devices",
-        "forward_ns", "backward_ns", "update_ns", "peak_bytes",
-        "liveness_bytes", "capacity_bytes", "memory_bytes", "in_flight"})
+  for (const char *key : {"role", "stages", "layers", "replicas", "first_rank",
+                          "devices", "forward_ns", "backward_ns", "update_ns",
+                          "peak_bytes", "liveness_bytes", "capacity_bytes",
+                          "memory_bytes", "in_flight", "kind"})
     EXPECT_TRUE(stage.contains(key)) << key;
   EXPECT_EQ(stage["peak_bytes"].size(), 2u);
   EXPECT_EQ(stage["peak_bytes"][1], report["peak_bytes"][0]);

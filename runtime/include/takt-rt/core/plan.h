@@ -444,12 +444,14 @@ struct NodeResources {
   double portBytesPerSecond =
       0; ///< of a device inside the node, each direction
   double networkBytesPerSecond = 0; ///< of a network port, each direction
-  int32_t networkPorts = 0;         ///< of a node; 0: one for each device
+  int32_t networkPorts = 0; ///< of a node; 0: one for each device
+  std::string kind;         ///< of the devices; empty: not stated
+  int64_t price = 0; ///< millionths of a currency for an hour of a device
 };
 
 struct Plan {
   static constexpr int32_t kFormatMajor = 1;
-  static constexpr int32_t kFormatMinor = 1;
+  static constexpr int32_t kFormatMinor = 2;
 
   std::string model;      ///< name of the model
   std::string cluster;    ///< name of the cluster

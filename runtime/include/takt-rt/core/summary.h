@@ -32,10 +32,15 @@
 //     capacity_bytes   of a device; 0: not known
 //     memory_bytes     object: bytes by kind of pool
 //     in_flight        most micro-batches whose activations are held
+//     kind             of its devices; empty: not stated
 //   resources[]        nodes in a row, with what their devices share; a number
 //                      that is not shared or not known is 0. Empty: nothing is
 //     nodes, devices, cores, copy_engines, transfer_share
 //     memory_bytes_per_s, port_bytes_per_s, network_bytes_per_s, network_ports
+//     kind, price_per_hour   of a device; empty and 0: not stated
+//   price_per_hour     of all devices used, price_per_step for the step time;
+//   null
+//                      where a device's price is not known
 //   proof              "proved: N actions, M messages, K ranks" as the plan's
 //                      certificate has it, null for a plan without one
 //   mode               "training" or "inference"
@@ -64,6 +69,7 @@ struct StageSummary {
   int32_t firstRank = 0;
   int32_t replicas = 1;
   std::vector<int32_t> devices;
+  std::string kind;   ///< of the devices; empty: not stated
   Nanos forward = 0;  ///< of one micro-batch on one device
   Nanos backward = 0; ///< likewise, input and weight gradients
   Nanos update = 0;   ///< once a step
@@ -85,10 +91,15 @@ struct Summary {
   Nanos period = 0, latency = 0; ///< of inference
   std::optional<double> gap;     ///< objective / bound - 1
   std::optional<double> bubble;  ///< idle share of the ranks' compute lanes
+  std::optional<double> pricePerHour; ///< of all devices used
   std::vector<StageSummary> stages;
   std::vector<NodeResources> resources;
   std::string proof; ///< empty: the plan carries no certificate
 };
+
+/// Kind of a role's devices where the plan's nodes are of several kinds, else
+/// empty.
+std::string kindAmongSeveral(const Plan &plan, const Role &role);
 
 /// The plan must pass `checkStructure`.
 Summary summarize(const Plan &plan);
