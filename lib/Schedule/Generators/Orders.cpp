@@ -87,6 +87,11 @@ PipelineProblem limitedTo(double microBatches, const PipelineProblem &problem,
   return limited;
 }
 
+bool BestOrder::isLarge() const {
+  constexpr int64_t kManyPasses = 30000;
+  return int64_t(problem.stages()) * problem.microBatches > kManyPasses;
+}
+
 bool BestOrder::offer(Board &&board) {
   const std::pair<double, double> its{board.makespan(), board.longestSpan()};
   if (found() && !(its < cost))
@@ -124,8 +129,8 @@ void BestOrder::tryIntervals(Pattern pattern) {
   for (const double rank : work)
     most = std::max(most, rank);
   const double whole = pattern.inputGrad[0] + problem.at(0).inputGrad;
-  constexpr double kGrowth = 1.12;
-  for (double interval = most; interval < whole; interval *= kGrowth) {
+  const double growth = isLarge() ? 1.6 : 1.12;
+  for (double interval = most; interval < whole; interval *= growth) {
     pattern.interval = interval;
     tryOrders(ordersOf(problem, rankOfStage, pattern));
     if (interval <= 0)

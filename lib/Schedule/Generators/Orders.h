@@ -59,6 +59,8 @@ public:
   void tryIntervals(Pattern pattern);
 
   bool found() const { return !best.empty(); }
+  /// Too large to try everything.
+  bool isLarge() const;
   /// Moves forwards and input gradients within their lists as long as that
   /// helps, within a fixed amount of work.
   void improve();

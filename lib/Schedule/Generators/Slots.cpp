@@ -260,10 +260,11 @@ std::optional<Orders> reorderPattern(const BestOrder &of,
 
 void tryPattern(BestOrder &best, const Pattern &pattern) {
   best.tryOrders(ordersOf(best.problem, best.rankOfStage, pattern));
-  for (int ways = 0; ways < 8; ++ways)
+  // Squeezing looks at whole rows for every move.
+  const int ways = best.isLarge() ? 4 : 8;
+  for (int way = 0; way < ways; ++way)
     if (const auto lists = reorderPattern(
-            best, pattern,
-            {(ways & 1) != 0, (ways & 2) != 0, (ways & 4) != 0})) {
+            best, pattern, {(way & 1) != 0, (way & 2) != 0, (way & 4) != 0})) {
       best.tryLists(*lists);
       best.tryOrders(withoutWeights(*lists));
     }

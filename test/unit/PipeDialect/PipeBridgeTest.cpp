@@ -116,8 +116,8 @@ TEST_F(PipeBridge, ClusterKeepsEveryField) {
   ClusterSpec spec;
   spec.file = "two.yaml";
   spec.name = "two";
-  spec.devices = {{"a", 0.1, 1e300, 5, 6, 3, 150000, {}},
-                  {"b", 2, 3, 0, 0, 0, 0, {}}};
+  spec.devices = {{"a", 0.1, 1e300, 5, 6, 3, 150000, 2500000, {}},
+                  {"b", 2, 3, 0, 0, 0, 0, 0, {}}};
   spec.links = {{"l", 7, 0, {}}, {"m", 8, 2.5, {}}};
   spec.nodes = {{2, "a", 4, 16, 99, "l", 2, 0.5, {}},
                 {1, "b", 1, 0, 0, "", 0, 0, {}}};
@@ -143,6 +143,7 @@ TEST_F(PipeBridge, ClusterKeepsEveryField) {
     EXPECT_EQ(back.devices[i].copyEngines, spec.devices[i].copyEngines);
     EXPECT_EQ(back.devices[i].transferSharePpm,
               spec.devices[i].transferSharePpm);
+    EXPECT_EQ(back.devices[i].price, spec.devices[i].price);
   }
   ASSERT_EQ(back.links.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {

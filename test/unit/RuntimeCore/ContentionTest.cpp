@@ -161,7 +161,7 @@ TEST(Contention, TransfersSlowCallsDown) {
 TEST(Contention, ResourcesSurviveBothForms) {
   Plan plan = twoToOne();
   plan.resources = {nodesOf(1, 2), nodesOf(3, 4)};
-  plan.resources[1] = {3, 4, 5, 6, 0.125, 7e11, 8.5e10, 9e9, 2};
+  plan.resources[1] = {3, 4, 5, 6, 0.125, 7e11, 8.5e10, 9e9, 2, "k", 8};
   Plan text = parsePlanText(toText(plan), "text");
   std::vector<uint8_t> bytes = serialize(plan);
   Plan binary = deserialize(bytes.data(), bytes.size(), "binary");
@@ -170,6 +170,8 @@ TEST(Contention, ResourcesSurviveBothForms) {
   ASSERT_EQ(binary.resources.size(), 2u);
   EXPECT_EQ(binary.resources[1].networkPorts, 2);
   EXPECT_EQ(binary.resources[1].transferShare, 0.125);
+  EXPECT_EQ(binary.resources[1].kind, "k");
+  EXPECT_EQ(binary.resources[1].price, 8);
 }
 
 TEST(Contention, BadResourcesAreRefused) {
@@ -183,6 +185,8 @@ TEST(Contention, BadResourcesAreRefused) {
   EXPECT_EQ(fault([](NodeResources &) {}), "");
   EXPECT_EQ(fault([](NodeResources &n) { n.devices = 2; }),
             "role 'stage1': device 2 is not one of the 2 of the nodes");
+  EXPECT_EQ(fault([](NodeResources &n) { n.price = -1; }),
+            "nodes 0: a price of -1 millionths an hour");
   EXPECT_EQ(fault([](NodeResources &n) { n.nodes = 0; }),
             "nodes 0: 0 nodes of 3 devices");
   EXPECT_EQ(fault([](NodeResources &n) { n.transferShare = 1.5; }),
