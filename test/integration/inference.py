@@ -36,7 +36,7 @@ DEVICES = """schema_version: 1
 cluster:
   name: alone
   devices:
-    core: {{flops: 20 GFLOP/s, memory_bandwidth: 8 GB/s, memory: 1 GiB,
+    core: {{flops: 20 GFLOP/s, memory_bandwidth: 8 TB/s, memory: 1 GiB,
            kernel_overhead: 2 us}}
   nodes:
     - {{count: 1, device: core, devices: 4, link: wire}}
