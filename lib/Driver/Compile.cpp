@@ -12,6 +12,7 @@
 #include "Compiler.h"
 #include "Cuts.h"
 #include "DiagnosticBridge.h"
+#include "StageMoves.h"
 #include "Watch.h"
 
 #include "Coll/CollBridge.h"
@@ -36,6 +37,7 @@
 #include "llvm/Support/SHA256.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <iostream>
 #include <sstream>
@@ -313,36 +315,56 @@ ExitCode Compiler::prove() {
 
 /// Poses the problem of stage assignment once more, from the IR it was solved
 /// in, so that the neighbours of its answer can be valued.
-void Compiler::explainStages() const {
+bool Compiler::poseStages(StagedProblem &staged, Partition &partition,
+                          bool &isGraph) const {
   std::string error;
   auto parts = pipe::findProgram(*module, error);
   if (!parts)
-    return;
-  const pipe::StagedModel staged = pipe::exportModel(*parts);
-  const std::optional<CostTable> &costs = staged.costs;
+    return false;
+  pipe::StagedModel posed = pipe::exportModel(*parts);
   std::optional<PartitionCluster> devices =
       pipe::exportPartitionCluster(parts->cluster, error);
-  if (costs &&
-      (!devices || options.objective != "time" || options.maxPrice >= 0))
-    return explainMixed(*parts, staged);
-  if (!costs || !devices)
-    return;
-  const Graph &graph = staged.graph;
-  const std::vector<Segment> &segments = staged.segments;
+  if (!posed.costs || !devices)
+    return false;
+  staged.training = model::exportTraining(parts->graph);
+  staged.constraints = pipe::exportConstraints(*module);
   PartitionProblem problem = partitionProblem(
-      graph, segments, model::exportTraining(parts->graph), *costs, *devices);
-  if (auto kept = sideConstraints(graph, segments,
-                                  pipe::exportConstraints(*module), error))
+      posed.graph, posed.segments, staged.training, *posed.costs, *devices);
+  if (auto kept = sideConstraints(posed.graph, posed.segments,
+                                  staged.constraints, error))
     if (auto constrained = constrain(problem, *kept))
       problem = std::move(*constrained);
   if (schedule == "gpipe" ||
       (scheduleFile && std::string(memoryPolicy(*scheduleFile)) == "gpipe"))
     problem.inFlight = InFlightPolicy::GPipe;
   pipe::exportPlacement(parts->program, problem);
-  Partition partition =
-      pipe::exportPartition(parts->program, problem.replicaOptions);
+  partition = pipe::exportPartition(parts->program, problem.replicaOptions);
   partition.bound = plan.boundStep;
-  err << explainPartition(problem, partition);
+  isGraph = !posed.order.empty();
+  staged.graph = std::move(posed.graph);
+  staged.costs = std::move(*posed.costs);
+  staged.problem = std::move(problem);
+  return true;
+}
+
+void Compiler::explainStages() const {
+  if (explainMixed())
+    return;
+  StagedProblem staged;
+  Partition partition;
+  bool isGraph = false;
+  if (poseStages(staged, partition, isGraph))
+    err << explainPartition(staged.problem, partition,
+                            isGraph ? &staged : nullptr);
+}
+
+nlohmann::ordered_json Compiler::stagesJson() const {
+  StagedProblem staged;
+  Partition partition;
+  bool isGraph = false;
+  if (!poseStages(staged, partition, isGraph))
+    return nullptr;
+  return partitionJson(staged.problem, partition, isGraph ? &staged : nullptr);
 }
 
 /// Chooses the buckets once more, from the IR they were chosen in.
@@ -379,7 +401,7 @@ ExitCode Compiler::run() {
     reportInterrupt();
   if (code != ExitCode::Done || written)
     return code;
-  if (options.explainStages)
+  if (options.explainStages && !options.json)
     explainStages();
   if (options.explainComm && !options.json)
     err << explainOverlap(plan, simulation, chooseAgain());

@@ -43,6 +43,7 @@ struct StagedModel;
 } // namespace pipe
 
 class Watch;
+struct StagedProblem;
 
 class Compiler {
 public:
@@ -71,9 +72,13 @@ private:
   rt::ExitCode predict();
   void predictFlow();
   bool infers() const { return model.training.mode == rt::Mode::Inference; }
+  bool poseStages(StagedProblem &staged, Partition &partition,
+                  bool &isGraph) const;
   void explainStages() const;
-  void explainMixed(const pipe::ProgramParts &parts,
-                    const pipe::StagedModel &staged) const; // ExplainMixed.cpp
+  bool explainMixed() const; ///< whether it had anything to say
+  void explainPools(const pipe::ProgramParts &parts,
+                    const pipe::StagedModel &staged) const;
+  nlohmann::ordered_json stagesJson() const;
   std::optional<OverlapChoice> chooseAgain() const;
   std::string hashInputs();
 
@@ -126,9 +131,14 @@ rt::ExitCode chooseSchedule(CompileOptions &options, std::ostream &err);
 /// no stage holds more micro-batches than that schedule, else "gpipe".
 const char *memoryPolicy(const ScheduleFile &file);
 
-/// Why each stage is where it is: the report of `--explain=stages`.
+/// Why each stage is where it is: the report of `--explain=stages`. `graph` is
+/// there where the model is cut as one.
 std::string explainPartition(const PartitionProblem &problem,
-                             const Partition &partition);
+                             const Partition &partition,
+                             const StagedProblem *graph);
+nlohmann::ordered_json partitionJson(const PartitionProblem &problem,
+                                     const Partition &partition,
+                                     const StagedProblem *graph);
 
 /// When gradients are reduced and what hides it: the report of
 /// `--explain=comm`. `simulation` is of `plan`, with records; `choice` says why

@@ -290,6 +290,8 @@ nlohmann::ordered_json Compiler::reportJson() {
   auto json = nlohmann::ordered_json::parse(rt::toJson(rt::summarize(plan)));
   json["schedule_bounds"] = boundsJson();
   json["search"] = searchJson();
+  if (options.explainStages)
+    json["assignment"] = stagesJson();
   if (options.explainComm)
     json["communication"] = overlapJson(plan, simulation, chooseAgain());
   json["cost_model"] = costModelJson();

@@ -101,12 +101,29 @@ std::string movedStage(const MixedProblem &problem,
 
 } // namespace
 
-void Compiler::explainMixed(const pipe::ProgramParts &parts,
+bool Compiler::explainMixed() const {
+  std::string error;
+  const std::optional<pipe::ProgramParts> parts =
+      pipe::findProgram(*module, error);
+  if (!parts)
+    return false;
+  const pipe::StagedModel staged = pipe::exportModel(*parts);
+  const bool equal =
+      pipe::exportPartitionCluster(parts->cluster, error).has_value();
+  if (!staged.costs ||
+      (equal && options.objective == "time" && options.maxPrice < 0))
+    return false;
+  explainPools(*parts, staged);
+  return true;
+}
+
+/// Of unequal devices, or of what a step costs.
+void Compiler::explainPools(const pipe::ProgramParts &parts,
                             const pipe::StagedModel &staged) const {
   const pipe::ClusterPools pools = pipe::exportPools(parts.cluster);
   MixedRequest request;
   request.options.cluster.network = pools.network;
-  if (options.schedule == "gpipe" ||
+  if (schedule == "gpipe" ||
       (scheduleFile && std::string(memoryPolicy(*scheduleFile)) == "gpipe"))
     request.options.inFlight = InFlightPolicy::GPipe;
   request.pools = pools.pools;
