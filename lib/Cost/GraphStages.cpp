@@ -10,6 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "takt/Cost/GraphStages.h"
 
+#include "GraphClash.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -141,6 +143,7 @@ public:
         specs(specs), workLimit(workLimit), settings(settings) {}
 
   GraphStages solve(std::string &error);
+  ClashReport explain(std::string &error) const;
 
 private:
   void findEdges();
@@ -148,6 +151,7 @@ private:
   std::vector<int32_t> sortedBy(const Windows &windows,
                                 const std::vector<int32_t> &order) const;
   bool tryOrder(std::vector<int32_t> order, std::string &error);
+  bool tryOrderOfSolver(std::string &error);
   void askGraph();
   void setBound();
 
@@ -248,6 +252,22 @@ bool Solver::tryOrder(std::vector<int32_t> order, std::string &error) {
   return true;
 }
 
+/// An order in which the constraints can be kept as far as the solver knows.
+bool Solver::tryOrderOfSolver(std::string &error) {
+  const GraphProblem relaxed = graphRelaxation(graph, training, costs, base);
+  const GraphQuestion question(graph, relaxed, base, edges, specs);
+  if (!question.fits())
+    return true;
+  std::vector<int32_t> all(specs.size());
+  std::iota(all.begin(), all.end(), 0);
+  const solver::Answer answer = decide(question.pose(all), settings);
+  if (answer.failure)
+    best.failure = answer.failure;
+  if (answer.verdict != solver::Verdict::Satisfiable)
+    return true;
+  return tryOrder(question.orderOf(answer.values), error);
+}
+
 /// The order and the period by graph assignment, where they are free.
 void Solver::askGraph() {
   PartitionProblem limits = base;
@@ -346,6 +366,10 @@ GraphStages Solver::solve(std::string &error) {
   for (std::vector<int32_t> &candidate : candidates)
     if (!tryOrder(std::move(candidate), error))
       return std::move(best);
+  if (!best.result.partition && !base.cuts && base.rankOfStage.empty() &&
+      !specs.empty())
+    if (!tryOrderOfSolver(error))
+      return std::move(best);
   if (best.result.partition) {
     setBound();
   } else if (!base.cuts) {
@@ -359,6 +383,20 @@ GraphStages Solver::solve(std::string &error) {
   return std::move(best);
 }
 
+/// Where all orders that were tried end without an answer.
+ClashReport Solver::explain(std::string &error) const {
+  const GraphProblem relaxed = graphRelaxation(graph, training, costs, base);
+  return explainGraphClash(
+      {graph, relaxed, base, edges, specs, settings},
+      [&](const std::set<int32_t> &kept) {
+        std::vector<ConstraintSpec> rest;
+        for (const int32_t c : kept)
+          rest.push_back(specs[c]);
+        return Solver(graph, training, costs, base, rest, workLimit, settings)
+            .solve(error);
+      });
+}
+
 } // namespace
 
 GraphStages solveGraphStages(const Graph &graph, const rt::Training &training,
@@ -368,9 +406,18 @@ GraphStages solveGraphStages(const Graph &graph, const rt::Training &training,
                              int64_t workLimit,
                              const solver::Settings &settings,
                              std::string &error) {
-  return Solver(graph, training, costs, problem, constraints, workLimit,
-                settings)
-      .solve(error);
+  Solver solver(graph, training, costs, problem, constraints, workLimit,
+                settings);
+  GraphStages found = solver.solve(error);
+  // Given cuts leave one order, which is a chain.
+  if (found.result.partition || constraints.empty() || !error.empty() ||
+      !problem.rankOfStage.empty())
+    return found;
+  if (problem.cuts && !found.constraints.empty())
+    found.clash = explainClash(found.problem, found.constraints, settings);
+  else if (!problem.cuts)
+    found.clash = solver.explain(error);
+  return found;
 }
 
 } // namespace takt

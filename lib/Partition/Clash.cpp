@@ -7,15 +7,15 @@
 //
 // A proof of the constraint solver names the constraints it used; dropping them
 // one by one under the exact feasibility program leaves a core that is minimal.
-// Every way out must give up a member of every core (Reiter 1987, hitting sets),
-// so the members are tried, and where one is not enough the members of the core
-// that is left.
+// Every way out must give up a member of every core (Reiter 1987, hitting
+// sets), so the members are tried, and where one is not enough the members of
+// the core that is left.
 //
 // All of it draws on one budget. Where that ends, what is known by then is
 // reported: a core is one at any time while it shrinks.
 //
 //===----------------------------------------------------------------------===//
-#include "takt/Partition/Constraints.h"
+#include "takt/Partition/Relief.h"
 
 #include "takt/Support/Quantity.h"
 
@@ -32,8 +32,8 @@ namespace {
 constexpr size_t kMostReliefs = 4;
 constexpr size_t kMostTried = 64; ///< sets of each size
 
-/// In units of the budget: one of the constraint solver's, a clause to write down
-/// for it, and a segment to make a problem of.
+/// In units of the budget: one of the constraint solver's, a clause to write
+/// down for it, and a segment to make a problem of.
 constexpr int64_t kSolverUnit = 50, kClauseCost = 2000, kSegmentCost = 500;
 
 using Set = std::set<int32_t>; ///< of constraints
@@ -69,7 +69,7 @@ public:
       }
     }
     for (const int32_t c : *removed)
-      report.reliefs.push_back({c, loosened(constraints[c])});
+      report.reliefs.push_back({c, loosened(base, constraints[c], *best)});
     report.objective = best->objective;
     return std::move(report);
   }
@@ -140,8 +140,8 @@ private:
     if (!question)
       return set;
     solver::Settings limited = settings;
-    limited.workLimit = std::clamp<int64_t>(left / kSolverUnit / 4, 1,
-                                            settings.workLimit);
+    limited.workLimit =
+        std::clamp<int64_t>(left / kSolverUnit / 4, 1, settings.workLimit);
     const solver::Answer answer = solver::decide(*question, limited);
     spend(kSolverUnit * answer.work +
           kClauseCost * int64_t(question->constraints.size()));
@@ -244,64 +244,66 @@ private:
     return std::nullopt;
   }
 
-  /// What the best assignment keeps of a constraint, if that says anything.
-  std::optional<SideConstraint> loosened(SideConstraint constraint) const {
-    const Partition &partition = *best;
-    switch (constraint.kind) {
-    case ConstraintKind::Stages:
-    case ConstraintKind::MaxStages:
-      constraint.number = partition.stages.size();
-      return constraint;
-    case ConstraintKind::Pin:
-      for (size_t s = 0; s < partition.stages.size(); ++s) {
-        const StageChoice &stage = partition.stages[s];
-        const bool holdsAll = std::all_of(
-            constraint.parts.begin(), constraint.parts.end(),
-            [&](const SegmentRange &part) {
-              return part.begin >= stage.begin && part.end <= stage.end;
-            });
-        constraint.number = int64_t(s);
-        if (holdsAll)
-          return constraint;
-      }
-      return std::nullopt;
-    case ConstraintKind::HeadroomBytes:
-    case ConstraintKind::HeadroomPpm:
-      return headroomLeft(constraint);
-    default:
-      return std::nullopt;
-    }
-  }
-
-  /// Rounded down to MiB, or tenths of a per cent.
-  std::optional<SideConstraint> headroomLeft(SideConstraint constraint) const {
-    Bytes peak = 0;
-    for (const StageChoice &stage : best->stages)
-      peak = std::max(peak, stage.memory);
-    const Bytes spare = base.cluster.memory - peak;
-    constexpr Bytes kMiB = 1 << 20;
-    constraint.number =
-        constraint.kind == ConstraintKind::HeadroomBytes
-            ? spare / kMiB * kMiB
-            : int64_t(1000.0 * double(spare) / double(base.cluster.memory)) *
-                  1000;
-    if (constraint.number == 0)
-      return std::nullopt;
-    return constraint;
-  }
-
   const PartitionProblem &base;
   const std::vector<SideConstraint> &constraints;
   const solver::Settings &settings;
   int64_t left; ///< of the budget
   Set all;
-  std::map<Set, Set> cores; ///< by what has been removed
+  std::map<Set, Set> cores;                   ///< by what has been removed
   std::map<Set, std::vector<int32_t>> pathTo; ///< order of removal
   std::optional<Partition> best;
   ClashReport report;
 };
 
 } // namespace
+
+/// Rounded down to MiB, or tenths of a per cent.
+static std::optional<SideConstraint> headroomLeft(const PartitionProblem &base,
+                                                  SideConstraint constraint,
+                                                  const Partition &partition) {
+  Bytes peak = 0;
+  for (const StageChoice &stage : partition.stages)
+    peak = std::max(peak, stage.memory);
+  const Bytes spare = base.cluster.memory - peak;
+  constexpr Bytes kMiB = 1 << 20;
+  constraint.number =
+      constraint.kind == ConstraintKind::HeadroomBytes
+          ? spare / kMiB * kMiB
+          : int64_t(1000.0 * double(spare) / double(base.cluster.memory)) *
+                1000;
+  if (constraint.number == 0)
+    return std::nullopt;
+  return constraint;
+}
+
+std::optional<SideConstraint> takt::loosened(const PartitionProblem &base,
+                                             SideConstraint constraint,
+                                             const Partition &partition) {
+  switch (constraint.kind) {
+  case ConstraintKind::Stages:
+  case ConstraintKind::MaxStages:
+    constraint.number = partition.stages.size();
+    return constraint;
+  case ConstraintKind::Pin:
+    for (size_t s = 0; s < partition.stages.size(); ++s) {
+      const StageChoice &stage = partition.stages[s];
+      const bool holdsAll = std::all_of(
+          constraint.parts.begin(), constraint.parts.end(),
+          [&](const SegmentRange &part) {
+            return part.begin >= stage.begin && part.end <= stage.end;
+          });
+      constraint.number = int64_t(s);
+      if (holdsAll)
+        return constraint;
+    }
+    return std::nullopt;
+  case ConstraintKind::HeadroomBytes:
+  case ConstraintKind::HeadroomPpm:
+    return headroomLeft(base, constraint, partition);
+  default:
+    return std::nullopt;
+  }
+}
 
 ClashReport takt::explainClash(const PartitionProblem &base,
                                const std::vector<SideConstraint> &constraints,

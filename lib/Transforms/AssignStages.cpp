@@ -312,8 +312,14 @@ AssignStages::assignGraph(model::GraphOp graph, pipe::ClusterOp cluster,
                              solverSettings(), error);
     if (!error.empty())
       return graph.emitError() << error;
-    if (failed(reportFailure(graph, found.failure)))
+    if (failed(reportFailure(graph, found.failure)) ||
+        failed(reportFailure(graph, found.clash.failure)))
       return failure();
+    if (!found.clash.cores.empty())
+      if (const auto named =
+              sideConstraints(layers, layerSegments(layers),
+                              pipe::exportConstraints(getOperation()), error))
+        return reportClash(*named, found.clash);
   }
   if (!found.contradiction.empty())
     return reportPins(found);

@@ -51,6 +51,8 @@ struct GraphStages {
   /// a later stage. Empty: there are none.
   std::vector<int32_t> contradiction;
   solver::Failure failure; ///< of the bound, which then is a weaker one
+  /// Constraints of the model that no order keeps, where there is no answer.
+  ClashReport clash;
 };
 
 /// `problem` is that of `layerSegments(graph)` with the user's options; its cuts

@@ -264,3 +264,105 @@ TEST(GraphStages, ResidualBlocksAreAChain) {
   }
   EXPECT_GT(graphs, 0);
 }
+
+namespace {
+
+std::vector<ConstraintSpec> randomConstraints(const Graph &graph,
+                                              std::mt19937_64 &random) {
+  auto pick = [&](int64_t most) { return int64_t(random() % (most + 1)); };
+  auto layer = [&] {
+    return graph.layers[pick(int64_t(graph.layers.size()) - 1)].name;
+  };
+  std::vector<ConstraintSpec> constraints;
+  for (int64_t c = 0; c < 4; ++c) {
+    ConstraintSpec &one = constraints.emplace_back();
+    const ConstraintKind kinds[] = {
+        ConstraintKind::KeepTogether, ConstraintKind::KeepApart,
+        ConstraintKind::NoCutAfter,   ConstraintKind::NoCutBefore,
+        ConstraintKind::Pin,          ConstraintKind::Stages,
+        ConstraintKind::MaxStages};
+    one.kind = kinds[pick(6)];
+    one.number = 1 + pick(2);
+    if (one.kind == ConstraintKind::Pin)
+      --one.number;
+    if (one.kind == ConstraintKind::Stages ||
+        one.kind == ConstraintKind::MaxStages)
+      continue;
+    one.names = {layer()};
+    if (one.kind == ConstraintKind::KeepTogether ||
+        one.kind == ConstraintKind::KeepApart)
+      do
+        one.names.resize(1), one.names.push_back(layer());
+      while (one.names[0] == one.names[1]);
+  }
+  return constraints;
+}
+
+/// Whether some order can be cut as all the constraints but those of `without`
+/// demand.
+bool canBeKept(const Posed &posed, std::vector<ConstraintSpec> constraints,
+               const std::set<int32_t> &without) {
+  for (auto c = without.rbegin(); c != without.rend(); ++c)
+    constraints.erase(constraints.begin() + *c);
+  std::string error;
+  for (const std::vector<int32_t> &order : allOrders(posed.graph)) {
+    const StagedGraph staged = stagedGraph(posed.graph, posed.costs, order);
+    const std::vector<Segment> segments = layerSegments(staged.graph);
+    PartitionProblem problem = posed.problem;
+    problem.segments = partitionProblem(staged.graph, segments, posed.training,
+                                        staged.costs, problem.cluster)
+                           .segments;
+    const auto kept =
+        sideConstraints(staged.graph, segments, constraints, error);
+    if (solvePartition(problem, *kept, int64_t(1) << 30).partition)
+      return true;
+  }
+  return false;
+}
+
+} // namespace
+
+TEST(GraphStages, ClashesAreThoseOfAllOrders) {
+  if (!solver::available())
+    GTEST_SKIP() << "asks the constraint solver";
+  int clashes = 0, relieved = 0, unexplained = 0, kept = 0;
+  for (uint64_t seed = 0; seed < 120; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Posed posed = pose(seed);
+    std::mt19937_64 random(seed);
+    const std::vector<ConstraintSpec> constraints =
+        randomConstraints(posed.graph, random);
+    const GraphStages found = solve(posed, constraints);
+    const bool can = canBeKept(posed, constraints, {});
+    kept += found.result.partition.has_value();
+    if (found.result.partition) {
+      EXPECT_TRUE(can);
+      EXPECT_TRUE(found.clash.cores.empty());
+      continue;
+    }
+    if (found.clash.cores.empty()) {
+      unexplained += !can;
+      continue;
+    }
+    ++clashes;
+    EXPECT_FALSE(can);
+    // The first list cannot be kept even alone.
+    std::set<int32_t> others, given;
+    for (int32_t c = 0; c < int32_t(constraints.size()); ++c)
+      others.insert(c);
+    for (const int32_t c : found.clash.cores.front())
+      others.erase(c);
+    EXPECT_FALSE(canBeKept(posed, constraints, others));
+    for (const Relief &relief : found.clash.reliefs)
+      given.insert(relief.constraint);
+    relieved += !given.empty();
+    if (!given.empty()) {
+      EXPECT_TRUE(canBeKept(posed, constraints, given));
+    }
+  }
+  EXPECT_GT(kept, 20);
+  EXPECT_GT(clashes, 20);
+  EXPECT_GT(relieved, 15);
+  EXPECT_LT(unexplained, clashes);
+  RecordProperty("clashes", clashes);
+}
