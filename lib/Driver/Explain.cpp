@@ -158,9 +158,9 @@ std::string takt::explainPartition(const PartitionProblem &problem,
   return out;
 }
 
-nlohmann::ordered_json
-takt::partitionJson(const PartitionProblem &problem, const Partition &partition,
-                    const StagedProblem *graph) {
+nlohmann::ordered_json takt::partitionJson(const PartitionProblem &problem,
+                                           const Partition &partition,
+                                           const StagedProblem *graph) {
   nlohmann::ordered_json json;
   json["objective_ns"] = partition.objective;
   json["bound_ns"] = partition.bound;

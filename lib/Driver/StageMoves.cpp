@@ -136,14 +136,13 @@ private:
     std::string error;
     // Headroom is in the memory of the problem already.
     std::vector<ConstraintSpec> specs = staged.constraints;
-    specs.erase(std::remove_if(specs.begin(), specs.end(),
-                               [](const ConstraintSpec &spec) {
-                                 return spec.kind ==
-                                            ConstraintKind::HeadroomBytes ||
-                                        spec.kind ==
-                                            ConstraintKind::HeadroomPpm;
-                               }),
-                specs.end());
+    specs.erase(
+        std::remove_if(specs.begin(), specs.end(),
+                       [](const ConstraintSpec &spec) {
+                         return spec.kind == ConstraintKind::HeadroomBytes ||
+                                spec.kind == ConstraintKind::HeadroomPpm;
+                       }),
+        specs.end());
     const auto kept = sideConstraints(other.graph, segments, specs, error);
     // Pairs and pins of the problem count layers of the old order.
     problem.apart.clear();
