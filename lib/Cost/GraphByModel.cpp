@@ -50,7 +50,7 @@ graphStagesByModel(const Graph &graph, const rt::Training &training,
   ModelledGraphStages answer;
   answer.step = modelled->step;
   answer.found = solveGraphStages(graph, training, costs, problem, {},
-                                  workLimit, fault.text);
+                                  workLimit, solver::Settings(), fault.text);
   if (!fault.text.empty())
     return std::nullopt;
   GraphStages &found = answer.found;
