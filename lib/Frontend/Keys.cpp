@@ -18,7 +18,7 @@ using namespace takt;
 const std::vector<KeyTable> &takt::modelKeys() {
   static const std::vector<KeyTable> tables = {
       {"file",
-       {"schema_version", "mode", "model", "training", "inference", "data",
+       {"schema_version", "model", "mode", "training", "inference", "data",
         "placement"}},
       {"model", {"name", "inputs", "layers"}},
       {"input", {"shape", "dtype", "classes"}},

@@ -37,6 +37,8 @@
 
 #include "Families.h"
 
+#include <algorithm>
+
 #include <set>
 
 namespace takt {
