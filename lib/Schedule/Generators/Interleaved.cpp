@@ -38,7 +38,6 @@
 #include "Families.h"
 
 #include <algorithm>
-
 #include <set>
 
 namespace takt {

@@ -7,6 +7,7 @@
 
 #include "Orders.h"
 
+#include <algorithm>
 #include <tuple>
 
 namespace takt {

@@ -7,6 +7,7 @@
 
 #include "Slots.h"
 
+#include <algorithm>
 #include <tuple>
 
 namespace takt {

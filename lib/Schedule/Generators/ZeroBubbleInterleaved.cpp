@@ -28,6 +28,8 @@
 #include "Families.h"
 #include "Orders.h"
 
+#include <algorithm>
+
 namespace takt {
 
 namespace {

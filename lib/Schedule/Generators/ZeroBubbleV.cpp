@@ -30,6 +30,7 @@
 #include "Families.h"
 #include "Orders.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace takt {
