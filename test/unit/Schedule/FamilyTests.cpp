@@ -44,6 +44,17 @@ std::string textOf(const PipelineProblem &problem, const Pipeline &pipeline) {
   return out.str();
 }
 
+/// So that gradients add up the same in every schedule.
+void expectBackwardsInOrder(const PipelineProblem &problem,
+                            const Pipeline &pipeline) {
+  std::vector<int32_t> next(problem.stages(), 0);
+  for (const auto &list : pipeline.schedule.roles)
+    for (const Action &a : list)
+      if (a.kind == ActionKind::B || a.kind == ActionKind::I) {
+        EXPECT_EQ(a.microBatch, next[a.stage]++) << textOf(problem, pipeline);
+      }
+}
+
 TEST(EveryFamily, DoesAllTheWork) {
   for (const ScheduleFamily &family : scheduleFamilies())
     forEachProblem(family, [&](const PipelineProblem &problem) {
@@ -53,6 +64,7 @@ TEST(EveryFamily, DoesAllTheWork) {
       EXPECT_EQ(verifyPipeline(problem, *pipeline), std::nullopt);
       EXPECT_TRUE(runsToItsEnd(problem, *pipeline))
           << textOf(problem, *pipeline);
+      expectBackwardsInOrder(problem, *pipeline);
     });
 }
 
@@ -106,23 +118,6 @@ TEST(EveryFamily, RefusesBrokenLists) {
     });
   EXPECT_GT(refused, 1000);
   EXPECT_GT(accepted, 1000);
-}
-
-// Micro-batches of a stage come back in their order, so that gradients add up
-// the same in every schedule.
-TEST(EveryFamily, BackwardsComeInMicroBatchOrder) {
-  for (const ScheduleFamily &family : scheduleFamilies())
-    forEachProblem(family, [&](const PipelineProblem &problem) {
-      std::string why;
-      const auto pipeline = generatePipeline(family.name, problem, why);
-      ASSERT_TRUE(pipeline) << why;
-      std::vector<int32_t> next(problem.stages(), 0);
-      for (const auto &list : pipeline->schedule.roles)
-        for (const Action &a : list)
-          if (a.kind == ActionKind::B || a.kind == ActionKind::I) {
-            EXPECT_EQ(a.microBatch, next[a.stage]++);
-          }
-    });
 }
 
 } // namespace
