@@ -206,6 +206,7 @@ TEST(RoundRobin, PublishedWarmUps) {
 
 TEST(RoundRobin, AnyReplicasRun) {
   std::mt19937 random(2);
+  int refused = 0, accepted = 0;
   for (int round = 0; round < 2000; ++round) {
     PipelineProblem problem{0, 1, int32_t(1 + random() % 24)};
     problem.ranks = 0;
@@ -213,9 +214,21 @@ TEST(RoundRobin, AnyReplicasRun) {
       problem.replicas.push_back(1 + random() % 5);
       problem.ranks += problem.replicas.back();
     }
-    const Pipeline pipeline = make("pipedream", problem);
+    Pipeline pipeline = make("pipedream", problem);
     EXPECT_TRUE(test::runsToItsEnd(problem, pipeline));
+    // Two actions change places, on one rank or between two.
+    auto &roles = pipeline.schedule.roles;
+    auto &one = roles[random() % roles.size()];
+    auto &other = random() % 4 ? one : roles[random() % roles.size()];
+    if (one.empty() || other.empty())
+      continue;
+    std::swap(one[random() % one.size()], other[random() % other.size()]);
+    const bool fails = verifyPipeline(problem, pipeline).has_value();
+    EXPECT_EQ(fails, !test::runsToItsEnd(problem, pipeline));
+    ++(fails ? refused : accepted);
   }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(accepted, 100);
 }
 
 /// Time from one micro-batch's last backward to the next's, late in a stream.
