@@ -29,9 +29,9 @@
 // backward that waits for it; the rank then takes the forward out of turn, the
 // least that lets the lists run on.
 //
-// With equal stages and m a multiple of p the makespan is
-// (m + (p - 1) / v) (F + B), F and B being of the whole rank; rank r holds
-// 2 (p - r - 1) + (v - 1) p + 1 stages' worth.
+// With equal stages and m >= p the makespan is (m + (p - 1) / v) (F + B), F and
+// B being of the whole rank; for m a multiple of p rank r holds 2 (p - r - 1) +
+// (v - 1) p + 1 stages' worth.
 //
 //===----------------------------------------------------------------------===//
 

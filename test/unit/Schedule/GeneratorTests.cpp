@@ -150,7 +150,9 @@ TEST(Forward, FlowsInOrder) {
 }
 
 TEST(Forward, IsNoTraining) {
-  const ScheduleProblem training{2, 3}, inference{2, 3, {}, true};
+  const ScheduleProblem training{2, 3};
+  ScheduleProblem inference = training;
+  inference.forwardOnly = true;
   EXPECT_EQ(scheduleNames(true), (std::vector<std::string>{"forward"}));
   EXPECT_FALSE(generateSchedule("forward", training).has_value());
   EXPECT_FALSE(generateSchedule("1f1b", inference).has_value());

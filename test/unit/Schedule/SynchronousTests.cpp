@@ -146,17 +146,23 @@ TEST(Interleaved, GroupsLargerThanTheRanks) {
   EXPECT_EQ(forwards, "0F0 0F1 0F2 2F0 2F1 2F2 0F3 0F4 2F3 2F4 ");
 }
 
-// Whatever is left over a multiple of p costs no more than the closed form of
-// the next multiple.
+// The closed form of multiples of p holds for every m from p on, and a last
+// group of more than p costs its own activations; fewer than p follow one
+// another.
 TEST(Interleaved, AnyNumberOfMicroBatches) {
-  for (int32_t p = 2; p <= 8; ++p)
-    for (int32_t v = 2; v <= 4; ++v)
+  for (int32_t p = 1; p <= 8; ++p)
+    for (int32_t v = 1; v <= 4; ++v)
       for (int32_t m = 1; m <= 24; ++m) {
         const PipelineProblem problem{p, v, m};
-        const double whole = (m + p - 1) / p * p;
-        EXPECT_LE(timeOf(problem, make("interleaved-1f1b", problem)).makespan,
-                  3 * (v * whole + p - 1))
+        const int32_t more = std::max(m, p), fewer = std::min(m, p);
+        const PipelineTiming timing =
+            timeOf(problem, make("interleaved-1f1b", problem));
+        EXPECT_EQ(timing.makespan, 3 * (v * more + fewer - 1))
             << "p " << p << " v " << v << " m " << m;
+        for (int32_t r = 0; r < p; ++r)
+          EXPECT_LE(timing.peakHeld[r],
+                    2 * (p - r - 1) + (v - 1) * (p + m % p) + 1)
+              << "p " << p << " v " << v << " m " << m << " rank " << r;
       }
 }
 
