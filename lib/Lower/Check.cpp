@@ -214,8 +214,8 @@ std::optional<std::string> checkResources(const LoweringProblem &problem) {
 std::optional<std::string> checkLanes(const LoweringProblem &problem) {
   Schedule schedule = computeSchedule(problem);
   ScheduleProblem shape{int32_t(problem.stages.size()),
-                        problem.training.microBatches, problem.roleOfStage(),
-                        problem.training.mode == rt::Mode::Inference};
+                        problem.training.microBatches, problem.roleOfStage()};
+  shape.forwardOnly = problem.training.mode == rt::Mode::Inference;
   if (auto fault = verify(shape, schedule))
     return fault;
   LoweringProblem reference = problem;
