@@ -14,6 +14,7 @@
 #include "yaml_checks.h"
 
 #include "takt/Frontend/Import.h"
+#include "takt/Frontend/PiperInput.h"
 #include "takt/Frontend/Read.h"
 
 using namespace takt;
@@ -34,6 +35,10 @@ std::vector<std::string> fuzz::dictionary() {
                           "maxFPGAs",
                           "TMPCs",
                           "timePerSample",
+                          "memoryUsageA",
+                          "syncTimeFw",
+                          "maxMemoryPerDevice",
+                          "bandwidth",
                           "mbsInBatch",
                           "communicationCost",
                           "gpt",
@@ -90,6 +95,14 @@ int fuzz::fuzzOne(const uint8_t *bytes, size_t size) {
       if (std::optional<std::string> fault = buildGraph(*spec).check())
         broken("an imported model is a sound graph, but: " + *fault);
     taken = 1;
+  }
+  Diagnostics diags;
+  if (const auto problem = readPiperInput(text, "mutant", diags)) {
+    if (std::optional<std::string> fault = problem->check())
+      broken("an input of Piper that is read is sound, but: " + *fault);
+    taken = 1;
+  } else {
+    checkRefusal(diags, "mutant", text);
   }
   detectImportFormat(text);
   return taken;
