@@ -11,7 +11,8 @@
 // is no candidate, and neither is what changes what training computes.
 //
 // The number of ranks is free unless '--stages' is given: 1F1B is tried on every
-// number that divides the devices, and the families on the best two of them.
+// number that divides the devices, and the families on the best of them and on the
+// second, if that is nearly as good.
 //
 //===----------------------------------------------------------------------===//
 #include "Compiler.h"
@@ -79,6 +80,9 @@ std::string reasonOf(const CompileOutcome &outcome) {
   return at == std::string::npos ? line : line.substr(at + 7);
 }
 
+/// How much longer 1F1B may take on the second number of ranks.
+constexpr double kNearlyAsGood = 1.1;
+
 /// Ranks on which 1F1B is fastest, at most two; `failed` is the last try without
 /// a plan.
 std::vector<int64_t> rankCounts(const CompileOptions &options,
@@ -98,7 +102,8 @@ std::vector<int64_t> rankCounts(const CompileOptions &options,
   std::stable_sort(tried.begin(), tried.end(), better);
   std::vector<int64_t> ranks;
   for (size_t i = 0; i < std::min<size_t>(2, tried.size()); ++i)
-    ranks.push_back(tried[i].ranks);
+    if (double(tried[i].step()) <= kNearlyAsGood * double(tried[0].step()))
+      ranks.push_back(tried[i].ranks);
   return ranks;
 }
 

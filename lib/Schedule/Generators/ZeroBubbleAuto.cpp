@@ -7,7 +7,7 @@
 //
 // The automatic schedule of Qi et al. 2024, "Zero Bubble Pipeline Parallelism",
 // arXiv 2401.10241, section 3.1: ZB-1p with room for p micro-batches a rank,
-// ZB-2p with room for 2p.
+// ZB-2p with room for 2p, which is the limit where none is given.
 //
 // Three ranks, six micro-batches, F = I = W, room for 6:
 //
@@ -31,6 +31,7 @@
 
 #include "Board.h"
 #include "Families.h"
+#include "Orders.h"
 
 namespace takt {
 
@@ -180,7 +181,10 @@ private:
 
 } // namespace
 
-Schedule generateZeroBubbleAuto(const PipelineProblem &problem) {
+Schedule generateZeroBubbleAuto(const PipelineProblem &given) {
+  const PipelineProblem problem =
+      limitedTo(2 * given.ranks, given,
+                placeStages(Placement::Linear, given.ranks, 1));
   std::optional<Board> best;
   for (int grid = 0; grid < 8; ++grid) {
     Board board = AutomaticRule(problem, {(grid & 4) != 0, (grid & 2) != 0,
