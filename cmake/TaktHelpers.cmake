@@ -49,7 +49,7 @@ function(add_takt_unit_test name)
     TAKT_SOURCE_DIR="${TAKT_SOURCE_ROOT}")
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gtest_main)
 
-  set(discover TEST_PREFIX "unit/${name}/" DISCOVERY_TIMEOUT 60)
+  set(discover TEST_PREFIX "unit/${name}/" DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES)
   set(labelled "")
   set(rest_label "")
   foreach(label IN LISTS ARG_LABELS)
