@@ -54,6 +54,11 @@ def line_3_training():
     report("3", *integration("family_losses"))
 
 
+def line_4_order():
+    """Runs under random delays keep the plan's order on every lane."""
+    report("4", *integration("measured_order"))
+
+
 def line_5_properties():
     """Timing against a replay, bounds against all orders; every family for
     p <= 8 and m <= 24, with limits and without; changed lists refused exactly
@@ -67,13 +72,14 @@ def line_5_properties():
 def line_6_guide():
     """The worked example is compiled from its page, and its commands run."""
     report("6a", *unit("ScheduleGuideTests", "*"))
-    report("6b", *integration("schedule_guide"))
+    report("6b", *integration("tutorial", "adding-a-schedule"))
 
 
 def main():
     line_1_published()
     line_2_peers()
     line_3_training()
+    line_4_order()
     line_5_properties()
     line_6_guide()
     finish()
