@@ -10,9 +10,10 @@
 // memory, then the family that was published first. What does not fit the memory
 // is no candidate, and neither is what changes what training computes.
 //
-// The number of ranks is free unless '--stages' is given: 1F1B is tried on every
-// number that divides the devices, and the families on the best of them and on the
-// second, if that is nearly as good.
+// The number of ranks is free unless '--stages' or '--cuts' are given: 1F1B is
+// tried on every number that divides the devices, and the families on the best of
+// them and on the second, if that is nearly as good; on the others in turn where no
+// family has a plan on these.
 //
 //===----------------------------------------------------------------------===//
 #include "Compiler.h"
@@ -83,12 +84,12 @@ std::string reasonOf(const CompileOutcome &outcome) {
 /// How much longer 1F1B may take on the second number of ranks.
 constexpr double kNearlyAsGood = 1.1;
 
-/// Ranks on which 1F1B is fastest, at most two; `failed` is the last try without
-/// a plan.
-std::vector<int64_t> rankCounts(const CompileOptions &options,
-                                int64_t devices, Candidate &failed) {
+/// Numbers of ranks that divide the devices, those first on which 1F1B is
+/// fastest; `failed` is the last try without a plan.
+std::vector<Candidate> rankCounts(const CompileOptions &options,
+                                  int64_t devices, Candidate &failed) {
   std::vector<Candidate> tried;
-  for (int64_t ranks = 2; ranks <= devices; ++ranks) {
+  for (int64_t ranks = 1; ranks <= devices; ++ranks) {
     if (devices % ranks != 0 ||
         (options.maxStages > 0 && ranks > options.maxStages))
       continue;
@@ -100,10 +101,17 @@ std::vector<int64_t> rankCounts(const CompileOptions &options,
       failed = std::move(candidate);
   }
   std::stable_sort(tried.begin(), tried.end(), better);
-  std::vector<int64_t> ranks;
-  for (size_t i = 0; i < std::min<size_t>(2, tried.size()); ++i)
-    if (double(tried[i].step()) <= kNearlyAsGood * double(tried[0].step()))
-      ranks.push_back(tried[i].ranks);
+  return tried;
+}
+
+/// The next numbers of ranks to look at: the first of `order` from `from` on, and
+/// at the start the second, if it is nearly as good.
+std::vector<int64_t> nextRanks(const std::vector<Candidate> &order,
+                               size_t &from) {
+  std::vector<int64_t> ranks{order[from++].ranks};
+  if (from == 1 && order.size() > 1 &&
+      double(order[1].step()) <= kNearlyAsGood * double(order[0].step()))
+    ranks.push_back(order[from++].ranks);
   return ranks;
 }
 
@@ -164,41 +172,63 @@ void printTable(const std::vector<Candidate> &candidates, size_t best,
 
 } // namespace
 
+/// Evaluates candidates; the index of the best with a plan, or their number. An
+/// interrupt leaves those out that would come after an answer.
+static size_t bestOf(const CompileOptions &options,
+                     std::vector<Candidate> &candidates) {
+  size_t best = candidates.size();
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (search::interrupted() && best < i) {
+      candidates.resize(i);
+      return best;
+    }
+    evaluate(options, candidates[i]);
+    if (candidates[i].hasPlan() && (best == candidates.size() ||
+                                    better(candidates[i], candidates[best])))
+      best = i;
+  }
+  return best;
+}
+
 ExitCode takt::chooseSchedule(CompileOptions &options, std::ostream &err) {
   Diagnostics diags;
+  const std::optional<ModelSpec> model = readModel(options.model, diags);
   const std::optional<ClusterSpec> cluster =
       readCluster(options.cluster, diags);
-  if (!cluster) {
+  if (!model || !cluster) {
     diags.print(err);
     return ExitCode::BadInput;
   }
+  if (model->training.mode == rt::Mode::Inference) {
+    err << "taktc: error: '--schedule=auto' chooses among schedules of training; "
+           "the mode 'inference' has one, 'forward'\n";
+    return ExitCode::Usage;
+  }
+  CompileOptions asked = options;
+  if (!asked.cuts.empty())
+    asked.stages = int64_t(asked.cuts.size()) + 1;
   int64_t devices = 0;
   for (const NodeGroupSpec &group : cluster->nodes)
     devices += group.count * group.devices;
-  std::vector<int64_t> ranks;
+
   Candidate failed;
-  if (options.stages == 0)
-    ranks = rankCounts(options, devices, failed);
-  std::vector<Candidate> candidates = candidatesOn(ranks, options);
-  const size_t none = candidates.size();
-  size_t best = none;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    if (search::interrupted() && best < i) {
-      candidates.resize(i); // the best so far
-      break;
-    }
-    evaluate(options, candidates[i]);
-    if (candidates[i].hasPlan() &&
-        (best == none || better(candidates[i], candidates[best])))
-      best = i;
-  }
-  if (best == none) {
+  std::vector<Candidate> order, candidates;
+  size_t from = 0, best = 0;
+  if (asked.stages == 0)
+    order = rankCounts(asked, devices, failed);
+  do {
+    const std::vector<int64_t> ranks =
+        order.empty() ? std::vector<int64_t>() : nextRanks(order, from);
+    candidates = candidatesOn(ranks, asked);
+    best = bestOf(asked, candidates);
+  } while (best == candidates.size() && from < order.size());
+  if (best == candidates.size()) {
     const Candidate &first = candidates.empty() ? failed : candidates.front();
     err << first.outcome.messages
-        << "taktc: error: '--schedule=auto': no schedule has a plan on so many "
-           "stages and devices\n";
-    const bool answered = first.outcome.code != int(ExitCode::Done);
-    return answered ? ExitCode(first.outcome.code) : ExitCode::Infeasible;
+        << "taktc: error: '--schedule=auto': no schedule has a plan\n";
+    return first.outcome.code == int(ExitCode::Done)
+               ? ExitCode::Infeasible
+               : ExitCode(first.outcome.code);
   }
   if (!options.quiet)
     printTable(candidates, best, err);

@@ -86,7 +86,8 @@ ExitCode Compiler::readInputs() {
                                        "'forward'",
                                        schedule)
                          : "'--schedule=forward' is for the mode 'inference': "
-                           "training goes backward, too");
+                           "training goes backward, too",
+                ExitCode::Usage);
   if (!namesScheduleFile(schedule))
     return placeSchedule();
   return isScheduleRule(schedule) ? placeRule() : readSchedule();

@@ -142,6 +142,11 @@ ExitCode Compiler::emitPlan() {
   return write(path.empty() ? "-" : path, out.str());
 }
 
+/// As plans state it.
+static double gapOf(Nanos value, Nanos bound) {
+  return bound > 0 ? double(value - bound) / double(bound) : 0;
+}
+
 /// What no order of the same stages can go below; null where costs are missing
 /// or a single rank has nothing to order.
 nlohmann::ordered_json Compiler::boundsJson() {
@@ -167,9 +172,7 @@ nlohmann::ordered_json Compiler::boundsJson() {
     }
   }
   json["bound_ns"] = int64_t(best);
-  json["gap"] = plan.predictedStep > 0
-                    ? 1 - double(int64_t(best)) / double(plan.predictedStep)
-                    : 0.0;
+  json["gap"] = gapOf(plan.predictedStep, int64_t(best));
   return json;
 }
 
@@ -205,7 +208,7 @@ nlohmann::ordered_json Compiler::searchJson() {
   nlohmann::ordered_json json;
   json["makespan_ns"] = makespan;
   json["bound_ns"] = bound;
-  json["gap"] = double(makespan - bound) / double(makespan);
+  json["gap"] = gapOf(makespan, bound);
   json["method"] = found.getAs<mlir::StringAttr>("method").getValue().str();
   json["work"] = number("work");
   return json;
@@ -275,7 +278,7 @@ void Compiler::reportInterrupt() {
     found =
         fmt::format("took the best so far: stages {}, bound {}, gap {:.2f} %",
                     formatTime(step), formatTime(bound),
-                    step > 0 ? 100 * double(step - bound) / double(step) : 0);
+                    100 * gapOf(step, bound));
     if (const nlohmann::ordered_json search = searchJson(); !search.is_null())
       found += fmt::format("; schedule {}, bound {}, gap {:.2f} %",
                            formatTime(search["makespan_ns"].get<int64_t>()),
@@ -301,7 +304,8 @@ nlohmann::ordered_json Compiler::reportJson() {
 
 void Compiler::report() {
   if (options.json) {
-    std::cout << reportJson().dump(2) << '\n';
+    if (!(std::cout << reportJson().dump(2) << '\n').flush())
+      throw rt::Error("cannot write to standard output");
     return;
   }
   if (!options.quiet)

@@ -55,9 +55,11 @@ ExitCode Compiler::placeSchedule() {
   if (free)
     return fail(
         fmt::format("'--chunks={}': '--schedule={}' has one stage a rank",
-                    options.chunks, schedule));
+                    options.chunks, schedule),
+        ExitCode::Usage);
   if (const std::string why = whyNoPlan(*family); !why.empty())
-    return fail(fmt::format("'--schedule={}' {}", family->name, why));
+    return fail(fmt::format("'--schedule={}' {}", family->name, why),
+                ExitCode::Usage);
   PipelineProblem problem;
   if (ExitCode code = sizePipeline(family->leastChunks, problem);
       code != ExitCode::Done)
@@ -105,12 +107,14 @@ ExitCode Compiler::sizePipeline(int32_t chunksByDefault,
   if (options.stages == 0 && options.cuts.empty())
     return fail(fmt::format("'--schedule={}' needs the number of stages: "
                             "'--stages=N', {} a rank",
-                            schedule, plural(chunks, "stage")));
+                            schedule, plural(chunks, "stage")),
+                ExitCode::Usage);
   if (stages % chunks != 0)
     return fail(fmt::format("'--schedule={}' lays {} on each rank, and {} "
                             "cannot be divided so",
                             schedule, plural(chunks, "stage"),
-                            plural(stages, "stage")));
+                            plural(stages, "stage")),
+                ExitCode::Usage);
   problem.ranks = int32_t(stages / chunks);
   problem.chunks = int32_t(chunks);
   problem.microBatches = int32_t(model.training.microBatches);

@@ -83,9 +83,9 @@ std::string lineOf(const search::State &state, double elapsed) {
     add("best " + formatTime(*state.best));
   if (state.bound)
     add("bound " + formatTime(*state.bound));
-  if (state.best && state.bound && *state.best > 0)
+  if (state.best && state.bound && *state.bound > 0)
     add(fmt::format("gap {:.2f} %", 100 * double(*state.best - *state.bound) /
-                                        double(*state.best)));
+                                        double(*state.bound)));
   add(fmt::format("{:.0f} s", elapsed));
   return line;
 }

@@ -49,6 +49,17 @@ static void checkOutput(const std::string &path) {
                                 path, folder.string()));
 }
 
+/// Outputs go back to the beginning of their file, which only a file allows, and
+/// take the place of the one before.
+static void checkSeekable(const std::string &path) {
+  std::error_code none;
+  if (std::filesystem::exists(path, none) &&
+      !std::filesystem::is_regular_file(path, none))
+    throw rt::Error(fmt::format("cannot write '{}': '--outputs' needs a file, "
+                                "not a device or a pipe",
+                                path));
+}
+
 static bool sameFile(const std::string &a, const std::string &b) {
   std::error_code none;
   return !a.empty() && !b.empty() &&
@@ -71,6 +82,8 @@ void checkOutputs(const RunOptions &options) {
   for (size_t i = 0; i < std::size(outputs); ++i) {
     const auto &[option, path] = outputs[i];
     checkOutput(*path);
+    if (path == &options.outputs && !path->empty() && *path != "-")
+      checkSeekable(*path);
     if (*path == "-" && path == &options.outputs)
       throw rt::Error("'--outputs' needs a file: its beginning is written last",
                       rt::ExitCode::Usage);

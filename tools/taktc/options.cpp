@@ -220,6 +220,14 @@ std::string takt::settle(const OptionTexts &text, const CLI::Option *output,
     return fmt::format("'--cost-model={}' knows no prices: leave out "
                        "'--objective' and '--within'",
                        options.costModel);
+  if (options.schedule == "auto" && options.costModel != "takt")
+    return fmt::format("'--cost-model={}' chooses stages itself, and "
+                       "'--schedule=auto' their number: leave one out",
+                       options.costModel);
+  if (options.schedule == "auto" &&
+      (options.model == "-" || options.cluster == "-"))
+    return "'--schedule=auto' reads the model and the cluster more than once: "
+           "neither can be standard input";
   if (options.profile == "-")
     return "'--profile' needs a file: it is read more than once";
   if (options.model == "-" && options.cluster == "-")

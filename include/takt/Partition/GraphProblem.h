@@ -143,7 +143,7 @@ struct GraphPartition {
   solver::Failure failure; ///< of the bound, which then is a weaker one
 
   double gap() const {
-    return objective > 0 ? double(objective - bound) / double(objective) : 0;
+    return bound > 0 ? double(objective - bound) / double(bound) : 0;
   }
 };
 

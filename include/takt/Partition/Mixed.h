@@ -79,7 +79,7 @@ struct MixedPartition {
   /// Of a step, in the currency.
   double price() const;
   double gap() const {
-    return time > 0 ? double(time - bound) / double(time) : 0;
+    return bound > 0 ? double(time - bound) / double(bound) : 0;
   }
 };
 

@@ -135,7 +135,7 @@ struct Partition {
   int64_t work = 0;   ///< transitions looked at, for determinism and tests
 
   double gap() const {
-    return objective > 0 ? double(objective - bound) / double(objective) : 0;
+    return bound > 0 ? double(objective - bound) / double(bound) : 0;
   }
 };
 

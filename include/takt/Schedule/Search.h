@@ -80,7 +80,7 @@ struct SearchResult {
   std::string method;
   int64_t work = 0; ///< of the solver
   double gap() const {
-    return makespan > 0 ? double(makespan - bound) / double(makespan) : 0;
+    return bound > 0 ? double(makespan - bound) / double(bound) : 0;
   }
 };
 
